@@ -1,0 +1,1 @@
+"""Leadline: put documents in, get cited answers out."""

@@ -1,0 +1,125 @@
+"""Settings (read once, at the edge) and RunContext (the knobs of one run).
+
+Knows every setting, its bounds and where it may come from: keyword, `LEADLINE_…` in the environment, `.env`,
+`leadline.toml` in the working directory, in that order. Doesn't know what a setting does.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from leadline.errors import ConfigError
+
+WebPolicy = Literal["never", "auto", "always"]
+Consent = Literal["ask", "yes", "no"]
+COLLECTION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+ENV_PREFIX = "LEADLINE_"
+# Read by the tests and the Makefile, not settings of the application.
+ENV_NOT_SETTINGS = frozenset({"LEADLINE_SHARED"})
+
+
+class Budgets(BaseModel):
+    """What one run may spend. A spent budget removes the remedies that need it, nothing else."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seconds: float = Field(300, gt=0, title="Seconds", description="Wall-clock seconds for the whole run.")
+    llm_calls: int = Field(12, ge=0, title="LLM calls")
+    tokens: int = Field(60_000, ge=0, title="Tokens", description="Prompt and completion tokens together.")
+    money: float = Field(1.0, ge=0, title="Money", description="In the currency LiteLLM reports (US dollars).")
+    web_calls: int = Field(2, ge=0, title="Web calls")
+
+
+class RunContext(BaseModel):
+    """The knobs of one run, shown as a form in Studio."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    collection: str = Field("default", pattern=COLLECTION_PATTERN, title="Collection")
+    web: WebPolicy = Field("auto", title="Web search", description="auto: only when the documents hold no answer.")
+    web_consent: Consent = Field("ask", title="Web consent", description="ask means no where nobody can be asked.")
+    top_k: int = Field(10, ge=1, le=200, title="Candidates per leg")
+    rerank_top_k: int = Field(5, ge=1, le=50, title="Passages given to the writer")
+    max_retries: int = Field(2, ge=0, le=8, title="Retries")
+    max_context_tokens: int = Field(2000, ge=64, le=200_000, title="Evidence tokens")
+    llm: str | None = Field(None, title="LLM", description="A LiteLLM model string; empty: extractive answers.")
+    filters: dict[str, Any] | None = Field(None, title="Filter", description="Portable filter over chunk fields.")
+    budgets: Budgets = Field(default_factory=Budgets, title="Budgets")
+
+
+class Settings(BaseSettings):
+    """How an installation is set up. Unknown keys and values are errors that list what is allowed."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, env_nested_delimiter="__", env_file=".env", extra="forbid", toml_file="leadline.toml"
+    )
+
+    data_dir: Path = Field(Path(".leadline"), description="Folder of the catalog, the indexes and the threads.")
+    vector_backend: Literal["chroma"] = "chroma"
+    lexical_backend: Literal["tantivy", "rank-bm25"] = "tantivy"
+    stemmer: Literal["english", "none"] = "english"
+    embedding_model: str = Field("embedded", description="embedded, or a sentence-transformers name or folder.")
+    reranker_model: str = Field("embedded", description="embedded, or a sentence-transformers cross-encoder.")
+    chunk_tokens: int = Field(200, ge=32, le=8192, description="Largest chunk, in tokens of the embedding model.")
+    llm_api_base: str | None = Field(None, description="Address of an OpenAI-style server, for local models.")
+    llm_timeout_s: float = Field(60, gt=0)
+    llm_retries: int = Field(2, ge=0, le=8)
+    web_timeout_s: float = Field(10, gt=0)
+    lock_timeout_s: float = Field(60, ge=0, description="How long to wait for another writer of the data folder.")
+    max_file_mb: float = Field(200, gt=0)
+    max_pages: int = Field(5000, ge=1)
+    max_chars: int = Field(20_000_000, ge=1000, description="Largest extracted text of one file, in characters.")
+    host: str = "127.0.0.1"
+    port: int = Field(8321, ge=0, le=65535)
+    run: RunContext = Field(default_factory=RunContext, description="Defaults of every run.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keyword, environment, .env, leadline.toml; the first that names a key wins."""
+        return (
+            init_settings,
+            env_settings,
+            dotenv_settings,
+            TomlConfigSettingsSource(settings_cls),
+            file_secret_settings,
+        )
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Settings from the environment and files, `overrides` first. Raises ConfigError with every problem named."""
+    _refuse_unknown_environment()
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise ConfigError(_explain(error), hint=f"Allowed settings: {', '.join(Settings.model_fields)}.") from None
+    except ValueError as error:  # a .env or TOML file that can't be parsed
+        raise ConfigError(f"The settings can't be read: {error}.") from None
+
+
+def _refuse_unknown_environment() -> None:
+    known = {f"{ENV_PREFIX}{name}".upper() for name in Settings.model_fields}
+    unknown = [
+        name
+        for name in os.environ
+        if name.startswith(ENV_PREFIX) and name.split("__")[0] not in known and name not in ENV_NOT_SETTINGS
+    ]
+    if unknown:
+        raise ConfigError(
+            f"Unknown setting in the environment: {', '.join(sorted(unknown))}.",
+            hint=f"Allowed: {', '.join(sorted(known))}.",
+        )
+
+
+def _explain(error: ValidationError) -> str:
+    problems = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
+    return f"Bad settings: {'; '.join(problems)}."

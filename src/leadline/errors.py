@@ -1,0 +1,176 @@
+"""Every error that Leadline raises on purpose.
+
+LeadlineError
+├── ConfigError            a setting is unknown, out of bounds, or names something that isn't there
+│   └── MissingExtra       the setting needs a package that isn't installed; names the extra
+├── StoreError             an index or the catalog could not do what was asked
+│   ├── StoreDamaged       a persisted file can't be read; it is kept as it is, never overwritten
+│   ├── ManifestMismatch   an index was built with another model, metric, width or analyser
+│   ├── LeaseHeld          another process holds the data folder; names the owner
+│   ├── LeaseLost          this process's lease was taken over; nothing more is written
+│   ├── TextMissing        an index answered, but the catalog has none of the texts
+│   ├── CollectionUnknown  no collection of this name
+│   └── InvalidFilter      a `where` filter that isn't in the portable form
+├── IngestError            one file could not be taken in; the others go on
+│   ├── UnsupportedFile    no loader for this kind of file
+│   ├── UnreadableFile     damaged, encrypted, or not what its name says
+│   ├── EmptyFile          no text in it
+│   └── FileTooLarge       over a limit of bytes, pages or characters; names the limit
+├── ModelError             a model could not be loaded or run
+│   ├── ModelUnavailable   no such model, or it can't be reached; the run degrades
+│   ├── RerankerRefused    the sign of the reranker's output can't be trusted
+│   ├── ChatFailed         the LLM gave an error; `retryable` says whether another try may help
+│   └── ChatInterrupted    the LLM's stream broke before its finish reason
+├── WebUnavailable         the web search failed or was rate-limited
+└── ThreadBusy             a run is already going on in this conversation
+"""
+
+
+class LeadlineError(Exception):
+    """What went wrong and where; `hint` says what to do next (may be empty)."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class ConfigError(LeadlineError):
+    """A setting is unknown, out of bounds, or names something that isn't there."""
+
+    code = "config"
+
+
+class MissingExtra(ConfigError):
+    """A setting needs a package that isn't installed."""
+
+    code = "missing_extra"
+
+
+class StoreError(LeadlineError):
+    """An index or the catalog could not do what was asked."""
+
+    code = "store"
+
+
+class StoreDamaged(StoreError):
+    """A persisted file can't be read. It is kept as it is, never overwritten."""
+
+    code = "store_damaged"
+
+
+class ManifestMismatch(StoreError):
+    """An index was built with another model, metric, width or analyser than the settings name."""
+
+    code = "manifest_mismatch"
+
+
+class LeaseHeld(StoreError):
+    """Another process holds the data folder. The message names its owner."""
+
+    code = "lease_held"
+
+
+class LeaseLost(StoreError):
+    """Another process took over the lease of this one; nothing more may be written."""
+
+    code = "lease_lost"
+
+
+class TextMissing(StoreError):
+    """An index answered, but the catalog has none of the texts."""
+
+    code = "text_missing"
+
+
+class CollectionUnknown(StoreError):
+    """There is no collection of this name."""
+
+    code = "collection_unknown"
+
+
+class InvalidFilter(StoreError):
+    """A `where` filter that isn't in the portable form."""
+
+    code = "invalid_filter"
+
+
+class IngestError(LeadlineError):
+    """One file could not be taken in; the others go on."""
+
+    code = "ingest"
+
+
+class UnsupportedFile(IngestError):
+    """No loader for this kind of file."""
+
+    code = "unsupported_file"
+
+
+class UnreadableFile(IngestError):
+    """A file is damaged, encrypted, or not what its name says."""
+
+    code = "unreadable_file"
+
+
+class EmptyFile(IngestError):
+    """A file holds no text."""
+
+    code = "empty_file"
+
+
+class FileTooLarge(IngestError):
+    """A file is over a limit of bytes, pages or characters. The message names the limit."""
+
+    code = "file_too_large"
+
+
+class ModelError(LeadlineError):
+    """A model could not be loaded or run."""
+
+    code = "model"
+
+
+class ModelUnavailable(ModelError):
+    """No such model, or it can't be reached. A run goes on without it, degraded."""
+
+    code = "model_unavailable"
+
+
+class RerankerRefused(ModelError):
+    """The sign of the reranker's output can't be trusted, so nothing may be decided by it."""
+
+    code = "reranker_refused"
+
+
+class ChatFailed(ModelError):
+    """The LLM gave an error."""
+
+    code = "chat_failed"
+
+    def __init__(self, message: str, *, hint: str = "", retryable: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.retryable = retryable
+
+
+class ChatInterrupted(ModelError):
+    """The LLM's stream broke before its finish reason: what came is not an answer."""
+
+    code = "chat_interrupted"
+
+
+class WebUnavailable(LeadlineError):
+    """The web search failed, timed out or was rate-limited."""
+
+    code = "web_unavailable"
+
+
+class ThreadBusy(LeadlineError):
+    """A run is already going on in this conversation."""
+
+    code = "thread_busy"

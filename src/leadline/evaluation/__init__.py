@@ -1,0 +1,1 @@
+"""Datasets, metrics and the runner behind `leadline eval` and the notebooks."""

@@ -1,0 +1,1 @@
+"""The LangGraph wiring: nodes and edges, routing, and the one door through which a run is made."""

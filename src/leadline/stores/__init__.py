@@ -1,0 +1,1 @@
+"""The stores: the contract in `base`, one file a backend."""

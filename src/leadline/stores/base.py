@@ -1,0 +1,134 @@
+"""The store contract: what goes in, what comes out, and the methods every backend has.
+
+All stores are asynchronous and opened with `async with`; constructing one does no I/O. Indexes hold chunk ids and
+filter fields, never text: the catalog does. Scores are a store's own, higher is better everywhere, and are never
+compared across stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.drafts import FieldValue
+
+if TYPE_CHECKING:
+    from leadline.state import Document  # importing it for real loads langgraph
+
+Vector = NDArray[np.float32]
+Where = Mapping[str, Any]
+Stats = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """What an index is given for one chunk.
+
+    `text` is the embedded text (prefix included): analysed by lexical and graph stores, not kept. `vectors` may be
+    more than one; search counts the best per chunk. `fields` can be filtered on.
+    """
+
+    chunk_id: str
+    doc_id: str
+    text: str = ""
+    vectors: tuple[Vector, ...] = ()
+    fields: Mapping[str, FieldValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What an index gives back: `rank` is 0-based, `score` is the store's own scale, higher is better."""
+
+    chunk_id: str
+    score: float
+    rank: int
+
+
+class Store(Protocol):
+    """The methods all four kinds of store share."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
+
+    async def ensure_ready(self, dimension: int = 0) -> None:
+        """Creates or validates; idempotent. Another width, metric or analyser than stored: ManifestMismatch.
+
+        `dimension` is the vectors' width; stores without vectors ignore it.
+        """
+        ...
+
+    async def upsert(self, records: Sequence[ChunkRecord]) -> int:
+        """Inserts or replaces by chunk id; of repeated ids the last wins. Returns how many records were refused
+        (non-finite or all-zero vectors). Splits by the backend's own batch limit; nothing of a record refused is
+        kept."""
+        ...
+
+    async def existing_ids(self, ids: Sequence[str]) -> set[str]:
+        """Which of `ids` are stored. One round trip a batch; never guesses."""
+        ...
+
+    async def all_ids(self) -> set[str]:
+        """Every id, complete; empty when nothing was created yet."""
+        ...
+
+    async def delete(self, ids: Sequence[str]) -> int:
+        """Removes by id; unknown ids and an empty list are fine. Returns how many were really there."""
+        ...
+
+    async def count(self) -> int:
+        """How many chunks are stored."""
+        ...
+
+    async def clear(self) -> None:
+        """Removes everything, for good: nothing of it comes back after a restart. Metric and width stay."""
+        ...
+
+    async def stats(self) -> Stats:
+        """Figures for people: at least `backend` and `count`."""
+        ...
+
+
+class VectorStore(Store, Protocol):
+    """Dense retrieval."""
+
+    async def search(self, vector: Vector, *, k: int, where: Where | None = None) -> list[Hit]:
+        """At most `k` chunks nearest to `vector`, best first, filtered before the cut."""
+        ...
+
+
+class LexicalStore(Store, Protocol):
+    """Keyword retrieval."""
+
+    async def lexical_search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
+        """At most `k` chunks that share a term with `text`, best first, filtered before the cut."""
+        ...
+
+
+class GraphStore(Store, Protocol):
+    """Retrieval over the entity graph."""
+
+    async def search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
+        """At most `k` chunks that mention the entities of `text` or share entities with those that do."""
+        ...
+
+
+class Retriever(Protocol):
+    """One leg of retrieval over an open store: hits with their text fetched."""
+
+    @property
+    def name(self) -> str:
+        """The leg: `vector`, `bm25`, `graph`, or a new one's own name."""
+        ...
+
+    async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
+        """At most `k` documents, best first, `metadata["found_by"]` holding this leg's rank and score. Raises
+        StoreError."""
+        ...
