@@ -21,6 +21,7 @@ LeadlineError
 │   ├── RerankerRefused    the sign of the reranker's output can't be trusted
 │   ├── ChatFailed         the LLM gave an error; `retryable` says whether another try may help
 │   └── ChatInterrupted    the LLM's stream broke before its finish reason
+├── DatasetError           a folder of judged questions can't be read, or its files don't fit together
 ├── WebUnavailable         the web search failed or was rate-limited
 └── ThreadBusy             a run is already going on in this conversation
 """
@@ -162,6 +163,12 @@ class ChatInterrupted(ModelError):
     """The LLM's stream broke before its finish reason: what came is not an answer."""
 
     code = "chat_interrupted"
+
+
+class DatasetError(LeadlineError):
+    """A folder of judged questions can't be read, or its files don't fit together."""
+
+    code = "dataset"
 
 
 class WebUnavailable(LeadlineError):

@@ -1,0 +1,114 @@
+"""Judged collections in the layout of BEIR, read from a folder.
+
+Knows the files (`corpus.jsonl`, `queries.jsonl`, `qrels.tsv`) and their rows. Doesn't know how anything is searched
+or scored.
+"""
+
+import csv
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import DatasetError
+
+Qrels = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusDocument:
+    """One document of a collection; `title` may be empty."""
+
+    id: str
+    title: str
+    text: str
+
+    @property
+    def searchable(self) -> str:
+        """Title and text as one string: what published figures are measured on."""
+        return f"{self.title} {self.text}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A collection with its judged queries.
+
+    `queries` maps query ids to texts and holds only those with at least one relevant document: the others say
+    nothing about retrieval. `qrels` maps query id to document id to grade, grades above 0 only.
+    """
+
+    name: str
+    documents: tuple[CorpusDocument, ...]
+    queries: dict[str, str]
+    qrels: Qrels
+
+    def sampled(self, n: int, *, seed: int) -> "Dataset":
+        """The same documents with `n` of the queries, drawn without replacement, the same ones for the same seed."""
+        if n >= len(self.queries):
+            return self
+        drawn = set(random.Random(seed).sample(sorted(self.queries), n))  # noqa: S311 - a sample, not a secret
+        return replace(self, queries={query: text for query, text in self.queries.items() if query in drawn})
+
+
+def load_dataset(folder: Path) -> Dataset:
+    """Reads a folder. Raises DatasetError naming the file and line of the first thing that is wrong."""
+    documents = tuple(
+        CorpusDocument(_text(row, "_id", at), _text(row, "title", at, required=False), _text(row, "text", at))
+        for row, at in _json_lines(folder / "corpus.jsonl")
+    )
+    known = {document.id for document in documents}
+    if len(known) < len(documents):
+        raise DatasetError(f"{folder / 'corpus.jsonl'} repeats a document id.", hint="Each _id may stand once.")
+    texts = {_text(row, "_id", at): _text(row, "text", at) for row, at in _json_lines(folder / "queries.jsonl")}
+    qrels = _read_qrels(folder / "qrels.tsv")
+    queries = {query: text for query, text in texts.items() if query in qrels}
+    missing = {document for query in queries for document in qrels[query]} - known
+    if missing or not queries:
+        what = f"{len(missing)} judged documents are not in the corpus" if missing else "no query is judged"
+        raise DatasetError(f"{folder}: {what}.", hint="Check that the three files belong together.")
+    return Dataset(folder.resolve().name, documents, queries, qrels)
+
+
+def _json_lines(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    with _opened(path) as lines:
+        for number, line in enumerate(lines, 1):
+            at = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DatasetError(f"{at} is not JSON: {error}.") from None
+            if not isinstance(row, dict):
+                raise DatasetError(f"{at} is not a JSON object.")
+            yield row, at
+
+
+def _text(row: dict[str, Any], key: str, at: str, *, required: bool = True) -> str:
+    value = row.get(key, "")
+    if not isinstance(value, str) or (required and not value):
+        raise DatasetError(f"{at} has no text under {key!r}.")
+    return value
+
+
+def _read_qrels(path: Path) -> Qrels:
+    qrels: Qrels = {}
+    with _opened(path) as lines:
+        rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        next(rows, None)  # the header
+        for number, row in enumerate(rows, 2):
+            try:
+                query, document, grade = row
+                if int(grade) > 0:
+                    qrels.setdefault(query, {})[document] = int(grade)
+            except ValueError:
+                raise DatasetError(f"{path}, line {number} is not query, document and a whole grade.") from None
+    return qrels
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return path.open(encoding="utf-8", newline="" if path.suffix == ".tsv" else None)
+    except OSError as error:
+        hint = "A dataset folder holds corpus.jsonl, queries.jsonl and qrels.tsv."
+        raise DatasetError(f"{path} can't be read: {error.strerror}.", hint=hint) from None

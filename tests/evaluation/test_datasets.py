@@ -1,0 +1,71 @@
+"""Reading judged collections, and saying exactly what is wrong with a bad one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leadline.errors import DatasetError
+from leadline.evaluation.datasets import load_dataset
+
+CORPUS = [
+    {"_id": "d1", "title": "Tides", "text": "The moon pulls the sea."},
+    {"_id": "d2", "title": "", "text": "Soil."},
+]
+QUERIES = [{"_id": "q1", "text": "why tides"}, {"_id": "q2", "text": "unjudged"}, {"_id": "q3", "text": "soil"}]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq3\td2\t1\n"
+
+
+def write(folder: Path, *, corpus: list[dict[str, str]] = CORPUS, qrels: str = QRELS) -> Path:
+    """A dataset folder."""
+    for name, rows in (("corpus", corpus), ("queries", QUERIES)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "qrels.tsv").write_text(qrels, encoding="utf-8")
+    return folder
+
+
+def test_only_judged_queries_and_positive_grades_are_kept(tmp_path: Path) -> None:
+    """A query without a relevant document is left out, and a grade of 0 is not a judgement of relevance."""
+    dataset = load_dataset(write(tmp_path))
+    assert dataset.queries == {"q1": "why tides", "q3": "soil"}
+    assert dataset.qrels == {"q1": {"d1": 2}, "q3": {"d2": 1}}
+    assert [document.searchable for document in dataset.documents] == ["Tides The moon pulls the sea.", "Soil."]
+
+
+def test_sampling_is_repeatable_and_keeps_the_documents(tmp_path: Path) -> None:
+    """The same seed draws the same queries; the corpus stays whole, so that the task gets no easier."""
+    dataset = load_dataset(write(tmp_path))
+    assert dataset.sampled(1, seed=3) == dataset.sampled(1, seed=3)
+    assert len(dataset.sampled(1, seed=3).queries) == 1
+    assert dataset.sampled(1, seed=3).documents == dataset.documents
+    assert dataset.sampled(9, seed=3) == dataset
+
+
+@pytest.mark.parametrize(
+    ("corpus", "qrels", "said"),
+    [
+        ([*CORPUS, CORPUS[0]], QRELS, "repeats a document id"),
+        (CORPUS[:1], QRELS, "1 judged documents are not in the corpus"),
+        ([{"_id": "d1"}], QRELS, "line 1 has no text under 'text'"),
+        (CORPUS, "query-id\tcorpus-id\tscore\nq1\td1\tyes\n", "qrels.tsv, line 2"),
+        (CORPUS, "query-id\tcorpus-id\tscore\n", "no query is judged"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, corpus: list[dict[str, str]], qrels: str, said: str) -> None:
+    """A broken collection is refused with the file and the line, never measured half."""
+    with pytest.raises(DatasetError, match=said):
+        load_dataset(write(tmp_path, corpus=corpus, qrels=qrels))
+
+
+def test_a_missing_folder_says_what_a_dataset_is(tmp_path: Path) -> None:
+    """A wrong path gives one message with the three files a dataset needs."""
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl, queries\.jsonl and qrels\.tsv"):
+        load_dataset(tmp_path / "nowhere")
+
+
+def test_damaged_json_is_refused(tmp_path: Path) -> None:
+    """A line that isn't JSON is named."""
+    write(tmp_path)
+    (tmp_path / "queries.jsonl").write_text("{not json\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"queries\.jsonl, line 1 is not JSON"):
+        load_dataset(tmp_path)
