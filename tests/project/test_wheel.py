@@ -43,7 +43,13 @@ def test_wheel_answers_a_question(unpacked: Path, tmp_path: Path) -> None:
     def leadline(*words: str) -> subprocess.CompletedProcess[str]:
         code = "import leadline.cli, leadline; print(leadline.__file__); leadline.cli.main()"
         return subprocess.run(
-            [sys.executable, "-c", code, *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", code, *words],
+            check=False,
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
 
     ingested = leadline("ingest", "vault.md")
