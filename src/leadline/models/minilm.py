@@ -36,6 +36,8 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
+    """What is in memory once the files were checked."""
+
     session: "onnxruntime.InferenceSession"
     tokenizer: "tokenizers.Tokenizer"
 
@@ -142,11 +144,13 @@ def load(folder: Path) -> Loaded:
 
 
 def checked_bytes(folder: Path, name: str) -> bytes:
+    """The content of a weight file, only if it is the one that was shipped."""
     hint = "Install leadline again: the file belongs to the package."
     try:
         content = (folder / name).read_bytes()
     except OSError as error:
-        raise ModelUnavailable(f"The embedder's file {folder / name} can't be read: {error.strerror}.", hint=hint) from error
+        reason = f"The embedder's file {folder / name} can't be read: {error.strerror}."
+        raise ModelUnavailable(reason, hint=hint) from error
     if hashlib.sha256(content).hexdigest() != SHA256[name]:
         raise ModelUnavailable(f"The embedder's file {folder / name} is not the one that was shipped.", hint=hint)
     return content
