@@ -6,9 +6,10 @@ richer than what is asked: see `Analyzer`.
 """
 
 import functools
+import itertools
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import regex
@@ -48,7 +49,7 @@ STOP_WORDS = frozenset(
     hers him his how i if in into is it its itself just may me might more most much must my no nor not of off on once
     only or other our ours out over own please same shall she should so some such tell than that the their theirs them
     then there these they this those through to too under until up upon us very was we were what when where whether
-    which while who whom whose why will with would you your yours""".split()
+    which while who whom whose why will with would you your yours""".split()  # noqa: SIM905 - a paragraph is easier to read than 150 quoted words
 )
 
 
@@ -68,7 +69,7 @@ class Analyzer:
     def __init__(self, stemmer: Literal["english", "none"] = "english") -> None:
         self.name = f"{VERSION}/{stemmer}"
         self._stop_words = STOP_WORDS if stemmer == "english" else frozenset[str]()
-        self._stem = english_stem if stemmer == "english" else str
+        self._stem: Callable[[str], str] = english_stem if stemmer == "english" else str
 
     def terms(self, text: str) -> list[str]:
         """The terms to store for `text`, in its order, repeated as often as they occur."""
@@ -164,7 +165,7 @@ def with_plain(forms: list[str]) -> Iterator[str]:
 def run_forms(kind: str, token: str) -> list[str]:
     """The pairs of characters of a run in a script without spaces; for Korean the whole word, then its pairs."""
     singles = characters(token)
-    pairs = [first + second for first, second in zip(singles, singles[1:], strict=False)]
+    pairs = [first + second for first, second in itertools.pairwise(singles)]
     if kind == "hangul" and len(singles) > 2:
         return [token[:MAX_TERM_CHARS], *pairs]
     return pairs or singles
