@@ -1,0 +1,151 @@
+"""The outbox: changes that an index is owed because the catalog has them already.
+
+A row is written in the transaction that makes it necessary and removed when the index has followed. Applying one
+twice does no harm. Also reads what an index is to be given: records of versions, page by page.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Row, Select, and_, delete, insert, select
+
+from leadline.drafts import FieldValue
+from leadline.stores.base import ChunkRecord
+from leadline.stores.catalog import Catalog, batched
+from leadline.stores.catalog_schema import chunks, memberships, outbox, vectors, versions
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """One change an index is owed: the chunks of a version to have, or chunks to have no more."""
+
+    id: int
+    leg: str
+    version: int | None
+    chunk_ids: tuple[str, ...]
+
+
+def owe_upsert(connection: Connection, collection: str, leg: str, version: int) -> None:
+    """Inside a write: the leg is to have all chunks of the version."""
+    row = {"collection": collection, "leg": leg, "op": "upsert", "version": version}
+    connection.execute(insert(outbox), row)
+
+
+def owe_upsert_no_more(connection: Connection, version: int) -> None:
+    """Inside a write: no leg is to have the version any more, or all have it."""
+    connection.execute(delete(outbox).where(outbox.c.version == version))
+
+
+def owe_delete(connection: Connection, collection: str, legs: Collection[str], chunk_ids: Sequence[str]) -> None:
+    """Inside a write: the legs are to lose these chunks."""
+    if chunk_ids:
+        rows = [{"collection": collection, "leg": leg, "op": "delete", "chunk_ids": list(chunk_ids)} for leg in legs]
+        connection.execute(insert(outbox), rows)
+
+
+def read_owed(catalog: Catalog, collection: str) -> list[Owed]:
+    """All that the indexes of the collection are owed, oldest first."""
+    with catalog.read() as connection:
+        rows = connection.execute(select(outbox).where(outbox.c.collection == collection).order_by(outbox.c.id)).all()
+    return [Owed(row.id, row.leg, row.version, tuple(row.chunk_ids or ())) for row in rows]
+
+
+def settle(catalog: Catalog, owed_ids: Sequence[int]) -> None:
+    """The indexes have followed these rows."""
+    with catalog.write() as connection:
+        for batch in batched(owed_ids):
+            connection.execute(delete(outbox).where(outbox.c.id.in_(batch)))
+
+
+def owe_versions(catalog: Catalog, collection: str, owed: Mapping[str, Collection[int]]) -> None:
+    """Leg → versions whose chunks it is to have (again)."""
+    with catalog.write() as connection:
+        for leg, ids in owed.items():
+            for version in ids:
+                owe_upsert(connection, collection, leg, version)
+
+
+def owe_removal(catalog: Catalog, collection: str, leg: str, chunk_ids: Sequence[str]) -> None:
+    """The leg is to lose chunks that no version has."""
+    with catalog.write() as connection:
+        owe_delete(connection, collection, [leg], chunk_ids)
+
+
+def unused_ids(catalog: Catalog, chunk_ids: Sequence[str]) -> list[str]:
+    """Those of `chunk_ids` that no live or pending version has: an index may lose them."""
+    used: set[str] = set()
+    with catalog.read() as connection:
+        for batch in batched(chunk_ids):
+            query = (
+                select(memberships.c.chunk_id)
+                .join(versions)
+                .where(memberships.c.chunk_id.in_(batch), versions.c.status != "retired")
+            )
+            used.update(connection.execute(query).scalars())
+    return [chunk_id for chunk_id in chunk_ids if chunk_id not in used]
+
+
+def version_sizes(catalog: Catalog, ids: Sequence[int]) -> dict[int, int]:
+    """Version → how many chunks it has; versions that are gone are left out."""
+    sizes: dict[int, int] = {}
+    with catalog.read() as connection:
+        for batch in batched(ids):
+            rows = connection.execute(select(versions.c.id, versions.c.chunks).where(versions.c.id.in_(batch)))
+            sizes.update({row.id: row.chunks for row in rows})
+    return sizes
+
+
+def read_records(catalog: Catalog, model: str, version: int, start: int, stop: int) -> list[ChunkRecord]:
+    """What an index is given for the chunks `start` to `stop` of a version.
+
+    `vectors` is empty where the cache has none of `model`.
+    """
+    query: Select[Any] = (
+        select(
+            memberships.c.chunk_id,
+            memberships.c.chunk_index,
+            memberships.c.page,
+            chunks.c.prefix,
+            chunks.c.text,
+            versions.c.doc_id,
+            versions.c.file_name,
+            versions.c.file_hash,
+            versions.c.source_type,
+            versions.c.metadata,
+            vectors.c.vector,
+        )
+        .join(chunks, chunks.c.chunk_id == memberships.c.chunk_id)
+        .join(versions, versions.c.id == memberships.c.version)
+        .outerjoin(vectors, and_(vectors.c.content_hash == chunks.c.content_hash, vectors.c.model == model))
+        .where(
+            memberships.c.version == version,
+            memberships.c.chunk_index >= start,
+            memberships.c.chunk_index < stop,
+        )
+        .order_by(memberships.c.chunk_index)
+    )
+    with catalog.read() as connection:
+        return [_record(row) for row in connection.execute(query)]
+
+
+def _record(row: Row[Any]) -> ChunkRecord:
+    found = () if not row.vector else (np.frombuffer(row.vector, dtype="<f4").astype(np.float32),)
+    text = f"{row.prefix}\n{row.text}" if row.prefix else row.text
+    return ChunkRecord(row.chunk_id, row.doc_id, text, found, _filter_fields(row))
+
+
+def _filter_fields(row: Row[Any]) -> dict[str, FieldValue]:
+    """What a `where` may test: the source's own fields, and ours, which win."""
+    fields: dict[str, FieldValue] = {
+        **row.metadata,
+        "doc_id": row.doc_id,
+        "file_name": row.file_name,
+        "file_hash": row.file_hash,
+        "source_type": row.source_type,
+        "chunk_index": row.chunk_index,
+    }
+    if row.page is not None:
+        fields["page"] = row.page
+    return fields

@@ -1,0 +1,139 @@
+"""The tables of the catalog: what is kept of sources, their versions, chunks and vectors, and of work not done yet.
+
+Only the shape; `catalog` opens it, the other `catalog_*` modules read and write it. `metadata` is shared: the entity
+graph adds its tables to it. Portable SQL types only, so that the same tables can be made in PostgreSQL.
+
+A *source* is what a person put in. Each put makes a *version* of it: `pending` while its chunks go into the indexes,
+then `ready` and live (`sources.live_version`), at last `retired` until its rows are swept. A *membership* places a
+chunk in a version. A chunk belongs to one source and may be in several of its versions.
+"""
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+FORMAT = "1"  # of the whole catalog; raised when old tables can't be read as they are
+ID = String(64)
+
+metadata = MetaData()
+
+info = Table(
+    "info",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("fence", Integer, nullable=False),
+    Column("command", Text),
+    Column("host", Text),
+    Column("realm", Text),
+    Column("pid", Integer),
+    Column("process_start", Text),
+    Column("acquired", Float),
+    Column("heartbeat", Float),
+    Column("expires", Float),
+)
+
+collections = Table(
+    "collections",
+    metadata,
+    Column("name", ID, primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("created", Float, nullable=False),
+)
+
+manifests = Table(
+    "manifests",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("leg", ID, primary_key=True),
+    Column("manifest", JSON, nullable=False),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("doc_id", ID, primary_key=True),
+    Column("collection", ForeignKey("collections.name"), nullable=False, index=True),
+    Column("uri", Text, nullable=False),
+    # Which ingested folder it came from, as a hash: a sync deletes what is gone from that folder only.
+    Column("root", String(64), nullable=False),
+    Column("live_version", Integer),
+    Column("created", Float, nullable=False),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("doc_id", ForeignKey("sources.doc_id"), nullable=False, index=True),
+    Column("file_name", Text, nullable=False),
+    Column("file_hash", String(128), nullable=False, index=True),
+    Column("source_type", String(32), nullable=False),
+    Column("status", String(16), nullable=False, index=True),
+    Column("fingerprint", ID, nullable=False),  # of all that is stored of the version, to know it again
+    Column("metadata", JSON, nullable=False),
+    Column("notes", JSON, nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("created", Float, nullable=False),
+    sqlite_autoincrement=True,  # an id of a swept version is never given again
+)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("chunk_id", ID, primary_key=True),
+    Column("doc_id", ForeignKey("sources.doc_id"), nullable=False, index=True),
+    Column("prefix", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("content_hash", ID, nullable=False, index=True),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("version", ForeignKey("versions.id"), primary_key=True),
+    Column("chunk_index", Integer, primary_key=True),
+    Column("chunk_id", ForeignKey("chunks.chunk_id"), nullable=False, index=True),
+    Column("page", Integer),
+    Column("start_char", Integer, nullable=False),
+    Column("end_char", Integer, nullable=False),
+    Column("headings", JSON, nullable=False),
+)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("content_hash", ID, primary_key=True),
+    Column("model", String(200), primary_key=True),
+    # Little-endian float32; empty where the model gave nothing usable for the text.
+    Column("vector", LargeBinary, nullable=False),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("collection", ForeignKey("collections.name"), nullable=False),
+    Column("leg", ID, nullable=False),
+    Column("op", String(8), nullable=False),
+    Column("version", Integer),  # of an upsert: all chunks of this version
+    Column("chunk_ids", JSON),  # of a delete
+    Index("ix_outbox_collection_leg", "collection", "leg"),
+    sqlite_autoincrement=True,
+)

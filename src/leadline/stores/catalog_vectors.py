@@ -1,0 +1,51 @@
+"""The vector cache: what a model made of a text, kept by the hash of the text and the name of the model.
+
+Nothing is embedded twice while it is here. A text that a model could not turn into a usable vector is remembered too.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import and_, select
+
+from leadline.stores.catalog import Catalog, batched, upsert
+from leadline.stores.catalog_schema import chunks, memberships, sources, vectors, versions
+
+
+def cached_hashes(catalog: Catalog, model: str, hashes: Sequence[str]) -> set[str]:
+    """Which of the texts the model has been given before."""
+    found: set[str] = set()
+    with catalog.read() as connection:
+        for batch in batched(hashes):
+            query = select(vectors.c.content_hash).where(vectors.c.model == model, vectors.c.content_hash.in_(batch))
+            found.update(connection.execute(query).scalars())
+    return found
+
+
+def save_vectors(catalog: Catalog, model: str, hashes: Sequence[str], matrix: NDArray[np.float32]) -> None:
+    """Keeps the rows of `matrix`, one a hash. A row that isn't finite or is all zero is kept as "no vector"."""
+    usable: NDArray[np.bool] = np.isfinite(matrix).all(axis=1) & np.any(matrix, axis=1)
+    rows = [
+        {"content_hash": key, "model": model, "vector": row.astype("<f4").tobytes() if good else b""}
+        for key, row, good in zip(hashes, matrix, usable, strict=True)
+    ]
+    with catalog.write() as connection:
+        connection.execute(upsert(connection, vectors), rows)
+
+
+def texts_without_vector(catalog: Catalog, collection: str, model: str) -> dict[str, str]:
+    """Content hash → embedded text, of what is live in the collection and not in the cache."""
+    query = (
+        select(chunks.c.content_hash, chunks.c.prefix, chunks.c.text)
+        .join(memberships, memberships.c.chunk_id == chunks.c.chunk_id)
+        .join(versions, versions.c.id == memberships.c.version)
+        .join(sources, sources.c.doc_id == versions.c.doc_id)
+        .outerjoin(vectors, and_(vectors.c.content_hash == chunks.c.content_hash, vectors.c.model == model))
+        .where(sources.c.collection == collection, versions.c.status != "retired", vectors.c.model.is_(None))
+    )
+    with catalog.read() as connection:
+        return {
+            row.content_hash: f"{row.prefix}\n{row.text}" if row.prefix else row.text
+            for row in connection.execute(query)
+        }
