@@ -1,0 +1,216 @@
+"""PDF, one page at a time: text and page numbers, and which pages have no words.
+
+Knows how pypdf gives a page's text and how lines become paragraphs again. What of a page nobody can see is
+`pdf_hidden`'s business. Runs no OCR: a scanned page is named in the notes.
+"""
+
+import io
+import logging
+import re
+from collections.abc import Iterator
+
+from pypdf import PageObject, PasswordType, PdfReader
+from pypdf.errors import DependencyError, PyPdfError
+
+from leadline.drafts import FieldValue
+from leadline.errors import EmptyFile, FileTooLarge, UnreadableFile
+from leadline.ingest.extracted import Extracted, Limits, TextBuilder
+from leadline.ingest.loaders.pdf_hidden import without_hidden
+from leadline.ingest.text import clean
+
+# pypdf reports each oddity of a file through logging; what matters is in the notes.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+_HYPHENATED = re.compile(r"([^\W\d_]{2,})-\n([^\W\d_]{2,})")
+_WORD = re.compile(r"[^\W\d_]{3,}(?:-[^\W\d_]{2,})*")
+_ITEM = re.compile(r"[-*•‣▪–—·◦]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s")
+_NO_TITLE = {"", "(anonymous)", "untitled", "(untitled)"}
+FULL_LINE = 0.8
+"""A line at least this long, as a share of the page's long lines, goes on in the next one."""
+# What pypdf raises on a damaged file besides its own errors: it indexes and converts whatever stands there.
+DAMAGE = (
+    PyPdfError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+    OSError,
+)
+
+
+def load_pdf(data: bytes, limits: Limits) -> Extracted:
+    """Paragraphs with 1-based page numbers.
+
+    Raises UnreadableFile for a damaged or locked file, EmptyFile where no page has words (the message names the pages),
+    FileTooLarge over the limit of pages. A page that can't be read is named in the notes; the others go in.
+    """
+    reader = _open(data)
+    total = _page_count(reader, limits)
+    builder, report = TextBuilder(limits), _Report()
+    for number in range(1, total + 1):
+        for paragraph in _paragraphs(_page_text(reader, number, report)):
+            builder.add("list_item" if _ITEM.match(paragraph) else "paragraph", paragraph, page=number)
+    report.empty = sorted(set(range(1, total + 1)) - {block.page for block in builder.blocks} - set(report.broken))
+    if not builder.blocks:
+        raise EmptyFile(f"{report.pages_without_text(total)}.", hint="A scanned file needs OCR first.")
+    metadata: dict[str, FieldValue] = {"total_pages": total}
+    if title := _title(reader):
+        metadata["title"] = title
+    return Extracted(builder.text, tuple(builder.blocks), metadata, tuple(report.notes(total)))
+
+
+class _Report:
+    """What is worth telling about the pages of one file."""
+
+    def __init__(self) -> None:
+        self.empty: list[int] = []
+        self.broken: list[int] = []
+        self.garbled: list[int] = []
+        self.hidden: list[int] = []
+        self.removed: set[str] = set()
+
+    def pages_without_text(self, total: int) -> str:
+        if self.broken and not self.empty:
+            return f"Of {total} pages none could be read"
+        if self.garbled and set(self.empty) <= set(self.garbled):
+            return f"{_pages(self.garbled)} has a text layer of unreadable signs (no map from its fonts to letters)"
+        return f"{_pages(self.empty)} has no text (scanned image?)"
+
+    def notes(self, total: int) -> Iterator[str]:
+        scanned = [page for page in self.empty if page not in self.garbled]
+        if scanned:
+            yield f"{_pages(scanned)} of {total} has no text (scanned image?)."
+        if self.broken:
+            yield f"{_pages(self.broken)} of {total} is damaged and could not be read."
+        if self.garbled:
+            yield f"{_pages(self.garbled)} of {total} has a text layer of unreadable signs; it was left out."
+        if self.hidden:
+            yield f"{_pages(self.hidden)} of {total} has text that a reader can't see; it was left out."
+        yield from sorted(self.removed)
+
+
+def _pages(numbers: list[int]) -> str:
+    """`Page 2`, `Each of pages 2, 4-7`: reads on with `has` or `is`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    listed = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    return f"Page {listed}" if len(numbers) == 1 else f"Each of pages {listed}"
+
+
+def _open(data: bytes) -> PdfReader:
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        locked = reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED
+    except DependencyError as error:
+        raise UnreadableFile("The PDF is encrypted.", hint="Save a copy without encryption.") from error
+    except DAMAGE as error:
+        raise UnreadableFile(f"The PDF is damaged ({error}).", hint="Open it in a viewer and save it again.") from error
+    if locked:
+        raise UnreadableFile("The PDF is locked by a password.", hint="Save a copy without the password.")
+    return reader
+
+
+def _page_count(reader: PdfReader, limits: Limits) -> int:
+    try:
+        total = len(reader.pages)
+    except DAMAGE as error:
+        raise UnreadableFile(f"The PDF has no readable list of pages ({error}).") from error
+    if total > limits.max_pages:
+        raise FileTooLarge(f"The PDF has {total:,} pages, more than {limits.max_pages:,}.", hint="Split the file.")
+    if total == 0:
+        raise EmptyFile("The PDF has no pages.")
+    return total
+
+
+def _page_text(reader: PdfReader, number: int, report: _Report) -> str:
+    """The visible text of a page, or nothing where it is damaged or rubbish; `report` says so."""
+    try:
+        page: PageObject = reader.pages[number - 1]
+        if without_hidden(page, reader):
+            report.hidden.append(number)
+        raw = page.extract_text()
+    except DAMAGE:
+        report.broken.append(number)
+        return ""
+    if is_garbled(raw):
+        report.garbled.append(number)
+        return ""
+    text, notes = clean(raw.translate(_LIGATURES))
+    report.removed.update(notes)
+    return _dehyphenated(text)
+
+
+def is_garbled(text: str) -> bool:
+    """Whether a text layer is rubbish: control signs between its letters, or words that change case and script inside.
+
+    That is what comes out of fonts that carry no map from glyphs to letters.
+    """
+    words = [word for word in text.split() if len(word) > 1]
+    if not words:
+        return False
+    controls = sum(
+        1 for char in text if (char < " " and char not in "\t\n\r\f\v") or "\x7f" <= char < "\xa0" or char == "\ufffd"
+    )
+    return controls > 0.05 * len(text) or _odd_share(words) > 0.5
+
+
+def _odd_share(words: list[str]) -> float:
+    """Share of words with a control sign or a symbol between two letters."""
+    odd = re.compile(r"[^\W\d_][\x00-\x1f\x7f-\x9f\ufffd~^\\|{}<>=+§¦¨¬¯]+[^\W\d_]")
+    return sum(1 for word in words if odd.search(word)) / len(words)
+
+
+def _dehyphenated(text: str) -> str:
+    """Joins words broken at a line end. The hyphen stays where the page has the word with it elsewhere."""
+    if "-\n" not in text:
+        return text
+    known = {word.casefold() for word in _WORD.findall(text)}
+
+    def join(match: re.Match[str]) -> str:
+        first, second = match.groups()
+        keeps = f"{first}-{second}".casefold() in known and (first + second).casefold() not in known
+        return f"{first}-{second}" if keeps or not second[0].islower() else first + second
+
+    return _HYPHENATED.sub(join, text)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """A page's lines, those that go on joined by a space."""
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    lengths = sorted(map(len, filter(None, lines)))
+    full = FULL_LINE * lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
+    paragraph = ""
+    previous = ""
+    for line in lines:
+        if paragraph and not (line and _goes_on(previous, line, full)):
+            yield paragraph
+            paragraph = ""
+        paragraph = f"{paragraph} {line}" if paragraph else line
+        previous = line
+    if paragraph:
+        yield paragraph
+
+
+def _goes_on(line: str, following: str, full: float) -> bool:
+    if _ITEM.match(following) or not any(map(str.isalnum, line)):
+        return False
+    if line.endswith((".", "!", "?", ":", ";")) and len(line) < full:
+        return False
+    return following[0].islower() or len(line) >= full
+
+
+def _title(reader: PdfReader) -> str:
+    try:
+        title = reader.metadata.title if reader.metadata else None
+    except DAMAGE:
+        return ""
+    title = " ".join(clean(title or "")[0].split())
+    return "" if title.casefold() in _NO_TITLE else title
