@@ -1,0 +1,71 @@
+"""From a file to a source draft: loaded, its language told, cut into chunks. Nothing is embedded or stored here.
+
+Synchronous and free of shared state: callers run it in a thread or a process of their own.
+"""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from leadline.drafts import FieldValue, SourceDraft
+from leadline.errors import EmptyFile
+from leadline.ingest.chunking import chunk
+from leadline.ingest.extracted import Limits
+from leadline.ingest.loaders import load, read_bytes
+from leadline.models.base import Tokenizer
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+LANGUAGE_SAMPLE = 4_000
+MIN_LETTERS = 24
+MIN_PROBABILITY = 0.9
+
+
+def prepare(
+    source: Path | bytes, uri: str, tokenizer: Tokenizer, limits: Limits | None = None, chunk_tokens: int = 200
+) -> SourceDraft:
+    """The draft of one file or upload.
+
+    `uri` identifies it in its collection; its last part is the file name and tells the format. Raises the errors of
+    `loaders.load`, and EmptyFile where nothing is left to search.
+    """
+    limits = limits or Limits()
+    file_name = PurePath(uri.replace("\\", "/")).name
+    data = read_bytes(source, limits)
+    extracted = load(data, file_name, limits)
+    language = detect_language(extracted.text)
+    chunks, notes = chunk(extracted, tokenizer, chunk_tokens=chunk_tokens, language=language or "en")
+    if not chunks:
+        raise EmptyFile("The file holds no text.")
+    metadata: dict[str, FieldValue] = dict(extracted.metadata)
+    if extracted.encoding:
+        metadata["encoding"] = extracted.encoding
+    if language:
+        metadata["language"] = language
+    return SourceDraft(
+        uri=uri,
+        file_name=file_name,
+        file_hash=hashlib.sha256(data).hexdigest(),
+        chunks=chunks,
+        metadata=metadata,
+        notes=(*extracted.notes, *notes),
+    )
+
+
+def detect_language(text: str) -> str | None:
+    """ISO 639-1 code of a text's language, or None where it is too short or too mixed to tell."""
+    middle = max(0, (len(text) - LANGUAGE_SAMPLE) // 2)
+    sample = text[:LANGUAGE_SAMPLE] if len(text) < 2 * LANGUAGE_SAMPLE else text[middle : middle + LANGUAGE_SAMPLE]
+    if sum(map(str.isalpha, sample)) < MIN_LETTERS:
+        return None
+    code, probability = _identifier().classify(sample)
+    return str(code) if float(probability) >= MIN_PROBABILITY else None
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
