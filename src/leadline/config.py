@@ -47,6 +47,7 @@ class RunContext(BaseModel):
     max_context_tokens: int = Field(2000, ge=64, le=200_000, title="Evidence tokens")
     llm: str | None = Field(None, title="LLM", description="A LiteLLM model string; empty: extractive answers.")
     filters: dict[str, Any] | None = Field(None, title="Filter", description="Portable filter over chunk fields.")
+    show_prompts: bool = Field(False, title="Show prompts", description="Stream the exact messages sent to an LLM.")
     budgets: Budgets = Field(default_factory=Budgets, title="Budgets")
 
 

@@ -1,0 +1,96 @@
+"""The graph, every node and edge from top to bottom, and what its nodes depend on.
+
+Builds only: opens no store, loads no model, reads no settings. Whoever compiles it gives a checkpointer or none.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from leadline.citations import check_answer
+from leadline.config import RunContext
+from leadline.graph.routing import after_planner, after_reflection, after_reranker
+from leadline.graph.tracing import traced
+from leadline.models.base import Reranker
+from leadline.nodes.aggregator import aggregator
+from leadline.nodes.asking import OpenChat
+from leadline.nodes.compressor import CountTokens, compressor
+from leadline.nodes.hybrid import Retrievers, hybrid
+from leadline.nodes.outcome import Facts
+from leadline.nodes.planner import planner
+from leadline.nodes.reasoning import reasoning
+from leadline.nodes.reflection import CheckAnswer, reflection
+from leadline.nodes.reranker import reranker
+from leadline.nodes.web import AskConsent, web
+from leadline.state import RAGInput, RAGState
+from leadline.web import WebSearch
+
+Graph = StateGraph[RAGState, RunContext, RAGInput, RAGState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """What the nodes call. Loaders are called at each use: they answer from memory once something is loaded.
+
+    `retrievers` and `facts` are given the collection. `sentence_scorer` scores the sentences that are quoted.
+    `search` None: there is no web. `ask_consent` None: nobody can be asked, so consent `ask` means no.
+    """
+
+    retrievers: Retrievers
+    reranker: Callable[[], Awaitable[Reranker]]
+    sentence_scorer: Callable[[], Awaitable[Reranker]]
+    count_tokens: CountTokens
+    chat: OpenChat
+    facts: Callable[[str], Awaitable[Facts]]
+    search: WebSearch | None = None
+    ask_consent: AskConsent | None = None
+    check: CheckAnswer = field(default=check_answer)
+    rerank_timeout_s: float = 60.0
+
+    def web_reachable(self, context: RunContext) -> bool:
+        """Whether the web could be asked at all: there is a client and, where consent is `ask`, somebody to ask."""
+        return self.search is not None and (context.web_consent != "ask" or self.ask_consent is not None)
+
+
+def build_graph(deps: Dependencies) -> Graph:
+    """The one graph of every surface, not compiled yet."""
+
+    def route_evidence(state: RAGState, runtime: Runtime[RunContext]) -> str:
+        reachable = deps.web_reachable(runtime.context)
+        return after_reranker(state, runtime.context, web_reachable=reachable, now=time.time())
+
+    graph: Graph = StateGraph(RAGState, context_schema=RunContext, input_schema=RAGInput)
+
+    graph.add_node("planner", traced("planner", partial(planner, chat=deps.chat)))
+    graph.add_node("hybrid", traced("hybrid", partial(hybrid, retrievers=deps.retrievers)))
+    graph.add_node("web", traced("web", partial(web, search=deps.search, ask_consent=deps.ask_consent)))
+    graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)
+    graph.add_node(
+        "reranker", traced("reranker", partial(reranker, load=deps.reranker, timeout_s=deps.rerank_timeout_s))
+    )
+    graph.add_node("compressor", traced("compressor", partial(compressor, count_tokens=deps.count_tokens)))
+    graph.add_node(
+        "reasoning", traced("reasoning", partial(reasoning, chat=deps.chat, sentence_scorer=deps.sentence_scorer))
+    )
+    graph.add_node(
+        "reflection",
+        traced(
+            "reflection",
+            partial(reflection, check=deps.check, chat=deps.chat, facts=deps.facts, web_reachable=deps.web_reachable),
+        ),
+    )
+
+    graph.add_edge(START, "planner")
+    graph.add_conditional_edges("planner", after_planner, ["hybrid", "web", "reasoning"])
+    graph.add_edge("hybrid", "aggregator")
+    graph.add_edge("web", "aggregator")
+    graph.add_edge("aggregator", "reranker")
+    graph.add_conditional_edges("reranker", route_evidence, ["compressor", "reflection"])
+    graph.add_edge("compressor", "reasoning")
+    graph.add_edge("reasoning", "reflection")
+    graph.add_conditional_edges("reflection", after_reflection, ["hybrid", "web", END])
+    return graph

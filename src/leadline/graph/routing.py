@@ -1,0 +1,52 @@
+"""Where the run goes next: pure functions of the state, one per fork of the graph."""
+
+from typing import Literal
+
+from langgraph.graph import END
+
+from leadline.config import RunContext
+from leadline.nodes.allowance import remedies
+from leadline.ranking import evidence_sign
+from leadline.state import RAGState
+
+
+def after_planner(state: RAGState) -> list[Literal["hybrid", "web", "reasoning"]]:
+    """Small talk is answered at once; a question searches the documents, and the web beside them where planned."""
+    if state["route"] == "direct":
+        return ["reasoning"]
+    return ["hybrid", "web"] if "web" in state["passes"][0]["sources"] else ["hybrid"]
+
+
+def after_reranker(
+    state: RAGState, context: RunContext, *, web_reachable: bool, now: float
+) -> Literal["compressor", "reflection"]:
+    """To the writer only where that can help.
+
+    No answer is written from passages known to be irrelevant, or from none, while something is left to try; nor
+    a second time from the very passages of the draft that was just rejected.
+    """
+    if _written_before(state):
+        return "reflection"
+    left = remedies(state, context, web_reachable=web_reachable, now=now)
+    hopeless = evidence_sign(state.get("context", [])) in ("irrelevant", "nothing")
+    return "reflection" if hopeless and (left.retry or left.escalate) else "compressor"
+
+
+def _written_before(state: RAGState) -> bool:
+    """Whether a draft was already made from exactly this context: evidence stands from an earlier pass only."""
+    drafted = {block["chunk_id"] for block in state.get("evidence", []) if block["sentences"]}
+    return bool(drafted) and drafted == {document["metadata"]["chunk_id"] for document in state.get("context", [])}
+
+
+def after_reflection(state: RAGState) -> Literal["hybrid", "web", "__end__"]:
+    """A retry searches the documents again, an escalation asks the web; everything else ends the run.
+
+    A retry never goes back to the web: what goes out is always the question itself, and that was sent already.
+    """
+    match state["verdict"]["action"]:
+        case "retry":
+            return "hybrid"
+        case "escalate":
+            return "web"
+        case _:
+            return END  # type: ignore[return-value]  # END is typed str, its value is "__end__"

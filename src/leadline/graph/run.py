@@ -1,0 +1,152 @@
+"""The one door: a question goes in, the events of its run come out, the last one with the Result.
+
+Knows how a run starts, ends and fails on every surface. Opens what the graph depends on, once, and closes it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphRecursionError
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import TypeAdapter
+
+from leadline.config import RunContext, Settings
+from leadline.errors import LeadlineError, ThreadBusy
+from leadline.events import FinalEvent, RunEvent
+from leadline.graph.build import build_graph
+from leadline.graph.opening import dependencies
+from leadline.graph.threads import ThreadSaver, open_threads
+from leadline.knowledge import Library, open_library
+from leadline.nodes.web import AskConsent
+from leadline.state import RAGInput, RAGState, Result
+
+Compiled = CompiledStateGraph[RAGState, RunContext, RAGInput, RAGState]
+
+# Nodes on the way of one pass, from the search to reflection, and those of a run outside its passes.
+STEPS_PER_PASS = 6
+STEPS_AROUND = 4
+
+_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
+
+
+class App:
+    """An open installation. One at a time serves any number of runs at once, one per conversation."""
+
+    def __init__(self, graph: Compiled, conversations: Compiled, *, settings: Settings, threads: ThreadSaver) -> None:
+        self.graph = graph
+        self.threads = threads
+        self.settings = settings
+        self._conversations = conversations
+        self._busy: set[str] = set()
+
+    async def stream(
+        self, question: str, *, context: RunContext | None = None, thread_id: str | None = None
+    ) -> AsyncGenerator[RunEvent, None]:
+        """The events of one run, as they happen; exactly one `final`, the last, also when the run fails.
+
+        `context` is that of the settings where none is given. With `thread_id` the turns before are remembered and
+        this one is kept; without, nothing is. Raises ThreadBusy while another run is on in that conversation.
+        Closing the iterator cancels the run.
+        """
+        context = context or self.settings.run
+        with self._alone_on(thread_id):
+            try:
+                async for event in self._events(question, context, thread_id):
+                    yield event
+            except Exception as error:  # noqa: BLE001 a named degrade point: the run ends with an error result
+                yield FinalEvent(result=dict(_failed(question, context, error)))
+
+    async def ask(self, question: str, *, context: RunContext | None = None, thread_id: str | None = None) -> Result:
+        """The result of one run, without its events. Same arguments as `stream`."""
+        result: Result | None = None
+        async with aclosing(self.stream(question, context=context, thread_id=thread_id)) as events:
+            async for event in events:
+                if isinstance(event, FinalEvent):
+                    result = event.result  # type: ignore[assignment]  # a Result in its wire form
+        assert result is not None, "a run always ends with a final event"
+        return result
+
+    async def _events(
+        self, question: str, context: RunContext, thread_id: str | None
+    ) -> AsyncGenerator[RunEvent, None]:
+        config: RunnableConfig = {"recursion_limit": recursion_limit(context)}
+        options: dict[str, Any] = {"stream_mode": ["custom", "values"], "context": context}
+        graph = self.graph
+        if thread_id is not None:
+            graph, options["durability"] = self._conversations, "exit"
+            config["configurable"] = {"thread_id": thread_id}
+        state: dict[str, Any] = {}
+        given = RAGInput(messages=[HumanMessage(question)])
+        async with aclosing(graph.astream(given, config, **options)) as parts:  # type: ignore[type-var]  # an async generator, typed as an iterator
+            async for mode, part in parts:
+                if mode == "custom":
+                    yield _EVENTS.validate_python(part)
+                else:
+                    state = part
+        yield FinalEvent(result=state["result"])
+
+    @contextmanager
+    def _alone_on(self, thread_id: str | None) -> Iterator[None]:
+        if thread_id is None:
+            yield
+            return
+        if thread_id in self._busy:
+            raise ThreadBusy(f"A run is already going on in the conversation {thread_id}.", hint="Wait for its end.")
+        self._busy.add(thread_id)
+        try:
+            yield
+        finally:
+            self._busy.discard(thread_id)
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, *, ask_consent: AskConsent | None = None, library: Library | None = None
+) -> AsyncIterator[App]:
+    """Opens the library (unless one is given, which stays open) and the conversations, and compiles the graph.
+
+    Models are loaded when the first question needs them. `ask_consent` is asked with the outgoing query when the web
+    is to be searched and consent is `ask`. Raises StoreError and ConfigError.
+    """
+    async with AsyncExitStack() as stack:
+        if library is None:
+            library = await stack.enter_async_context(open_library(settings))
+        await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
+        threads = await stack.enter_async_context(open_threads(settings.data_dir / "threads.db"))
+        graph = build_graph(dependencies(settings, library, ask_consent=ask_consent))
+        yield App(graph.compile(), graph.compile(checkpointer=threads), settings=settings, threads=threads)
+
+
+def recursion_limit(context: RunContext) -> int:
+    """Enough steps for the first pass, every retry and one escalation; a run that wants more is broken."""
+    return STEPS_AROUND + STEPS_PER_PASS * (context.max_retries + 2)
+
+
+def _failed(question: str, context: RunContext, error: Exception) -> Result:
+    """The result of a run that broke: what broke is said beside the answer, never in it."""
+    code, hint = "internal", "This is a fault of the program: please report it."
+    if isinstance(error, LeadlineError):
+        code, hint = error.code, error.hint
+    elif isinstance(error, GraphRecursionError):
+        code = "recursion"
+    message = error.message if isinstance(error, LeadlineError) else f"{type(error).__name__}: {error}"
+    return Result(
+        question=question,
+        status="error",
+        answer="",
+        citations=[],
+        verdict={"evidence": "nothing", "grounding": "not_attempted", "action": "finish", "reason": message},
+        flags=[],
+        context=[],
+        queries=[],
+        web_used=False,
+        degraded=[],
+        usage={},
+        models={"llm": context.llm or "extractive"},
+        generation=0,
+        error={"code": code, "message": message, "hint": hint},
+    )

@@ -1,0 +1,76 @@
+"""The graph as LangGraph's server loads it: without a checkpointer, its stores opened by the first run and shared.
+
+Importing this module reads nothing: settings, library and models come with the first question. Nobody can be asked
+for consent here, so the web is searched only where `web_consent` is `yes`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from leadline.config import load_settings
+from leadline.graph.build import Dependencies, build_graph
+from leadline.graph.opening import dependencies
+from leadline.knowledge import open_library
+from leadline.models.base import ChatModel, Reranker
+from leadline.nodes.outcome import Facts
+from leadline.stores.base import Retriever
+from leadline.web import WebResult
+
+
+class _Installation:
+    """The product's dependencies, opened at the first use and kept for the life of the process.
+
+    The server enters a graph's context manager again for every run, so the opening can't be one.
+    """
+
+    def __init__(self) -> None:
+        self._stack = AsyncExitStack()
+        self._lock = asyncio.Lock()
+        self._deps: Dependencies | None = None
+
+    async def _opened(self) -> Dependencies:
+        async with self._lock:
+            if self._deps is None:
+                settings = await asyncio.to_thread(load_settings)
+                library = await self._stack.enter_async_context(open_library(settings))
+                self._deps = dependencies(settings, library)
+            return self._deps
+
+    async def retrievers(self, collection: str) -> Mapping[str, Retriever]:
+        return await (await self._opened()).retrievers(collection)
+
+    async def reranker(self) -> Reranker:
+        return await (await self._opened()).reranker()
+
+    async def sentence_scorer(self) -> Reranker:
+        return await (await self._opened()).sentence_scorer()
+
+    def count_tokens(self, text: str) -> int:
+        assert self._deps is not None, "the compressor runs after a search, which opens the library"
+        return self._deps.count_tokens(text)
+
+    async def chat(self, model: str) -> ChatModel:
+        return await (await self._opened()).chat(model)
+
+    async def facts(self, collection: str) -> Facts:
+        return await (await self._opened()).facts(collection)
+
+    async def search(self, query: str, *, k: int) -> list[WebResult]:
+        client = (await self._opened()).search
+        return await client.search(query, k=k) if client else []
+
+
+_installation = _Installation()
+
+graph = build_graph(
+    Dependencies(
+        retrievers=_installation.retrievers,
+        reranker=_installation.reranker,
+        sentence_scorer=_installation.sentence_scorer,
+        count_tokens=_installation.count_tokens,
+        chat=_installation.chat,
+        facts=_installation.facts,
+        search=_installation,
+    )
+).compile()

@@ -1,0 +1,63 @@
+"""What a run may still do: its budgets, the searches not made yet, and so the remedies reflection has left.
+
+Pure functions over the state. Knows no clock and no web client: the caller says the time and whether the web can be
+reached at all.
+"""
+
+from leadline.config import Budgets, RunContext
+from leadline.decision import Remedies
+from leadline.state import Pass, RAGState, Usage
+
+# A leg is asked for no more than this, whatever the retries.
+MAX_WIDTH = 200
+
+
+def seconds_left(state: RAGState, budgets: Budgets, now: float) -> bool:
+    """Whether the run's wall-clock budget still has something in it. `now` is a `time.time()`."""
+    return now - state.get("started_at", now) < budgets.seconds
+
+
+def llm_allowed(usage: Usage, budgets: Budgets, *, keep_calls: int = 0) -> bool:
+    """Whether one more LLM call fits, `keep_calls` of them being set aside for later steps of the run."""
+    spent_tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    return (
+        usage.get("llm_calls", 0) + keep_calls < budgets.llm_calls
+        and spent_tokens < budgets.tokens
+        and usage.get("cost", 0.0) <= budgets.money
+    )
+
+
+def web_allowed(state: RAGState, context: RunContext) -> bool:
+    """Whether policy, consent and budget let the web be asked. Consent `ask` counts as possible here."""
+    return (
+        context.web != "never"
+        and context.web_consent != "no"
+        and not state.get("web_denied", False)
+        and state.get("usage", {}).get("web_calls", 0) < context.budgets.web_calls
+    )
+
+
+def wider(state: RAGState, context: RunContext) -> int:
+    """The width of the next search: twice as wide, up to the limit."""
+    return min(2 * state.get("width", context.top_k), MAX_WIDTH)
+
+
+def is_new(state: RAGState, search: Pass) -> bool:
+    """Whether this search differs from every one made in this run, in its query, width or sources."""
+    return search not in state.get("passes", [])
+
+
+def remedies(state: RAGState, context: RunContext, *, web_reachable: bool, now: float) -> Remedies:
+    """What is left to try.
+
+    A retry needs a retry left and a search not made yet: a wider one, or (left to the rewriter) another query.
+    Escalating needs the web's permission and that it wasn't tried in this run; `web_reachable` says that there is a
+    client and, where consent is `ask`, somebody to ask.
+    """
+    if not seconds_left(state, context.budgets, now):
+        return Remedies(retry=False, escalate=False)
+    same_but_wider = Pass(query=state.get("query", ""), width=wider(state, context), sources=["documents"])
+    return Remedies(
+        retry=state.get("retry_count", 0) < context.max_retries and is_new(state, same_but_wider),
+        escalate=web_reachable and not state.get("web_used", False) and web_allowed(state, context),
+    )

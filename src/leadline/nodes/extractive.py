@@ -1,0 +1,83 @@
+"""The answer without an LLM: the sentences of the evidence that best answer the question, quoted as they stand.
+
+Knows the sentence scorer's sign: only a positive logit is worth quoting, and nothing positive is no answer.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leadline.models.base import Reranker
+from leadline.ranking import is_scored
+from leadline.state import EvidenceBlock
+
+MAX_SENTENCES = 3
+# A further sentence must come this near to the best one's logit, and be less alike than this to those chosen.
+NEAR_BEST = 0.5
+TOO_ALIKE = 0.8
+
+_HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence that may be quoted, where it stands, and its logit."""
+
+    n: int
+    start: int
+    text: str
+    logit: float = 0.0
+
+
+def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Reranker) -> list[Quote]:
+    """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
+
+    One batched model call: run it in a thread. Raises ModelError.
+    """
+    possible = list(_quotable(evidence))
+    if not possible:
+        return []
+    logits = scorer.score_sentences(question, [_with_heading(quote, evidence) for quote in possible])
+    scored = [
+        Quote(quote.n, quote.start, quote.text, float(logit))
+        for quote, logit in zip(possible, logits, strict=True)
+        if is_scored(logit) and logit > 0
+    ]
+    best = _best(scored)
+    order = {block["n"]: place for place, block in enumerate(evidence)}
+    return sorted(best, key=lambda quote: (order[quote.n], quote.start))
+
+
+def cited(quote: Quote) -> str:
+    """The quote as it stands in an answer: the sentence, word for word, and its marker."""
+    return f"{quote.text} [{quote.n}]"
+
+
+def _with_heading(quote: Quote, evidence: Sequence[EvidenceBlock]) -> str:
+    """What the scorer reads: a sentence says little without the heading it stands under."""
+    headings = next(block["document"]["metadata"].get("headings") or [] for block in evidence if block["n"] == quote.n)
+    return f"{headings[-1]}: {quote.text}" if headings else quote.text
+
+
+def _quotable(evidence: Sequence[EvidenceBlock]) -> list[Quote]:
+    return [
+        Quote(block["n"], start, " ".join(text.split()))
+        for block in evidence
+        for start, _, text in block["sentences"]
+        if not text.endswith(("?", "？", "؟")) and not _HEADING.match(text)
+    ]
+
+
+def _best(scored: Sequence[Quote]) -> list[Quote]:
+    chosen: list[Quote] = []
+    for quote in sorted(scored, key=lambda quote: -quote.logit):
+        if len(chosen) == MAX_SENTENCES or quote.logit < NEAR_BEST * (chosen[0].logit if chosen else quote.logit):
+            break
+        if all(_likeness(quote.text, other.text) < TOO_ALIKE for other in chosen):
+            chosen.append(quote)
+    return chosen
+
+
+def _likeness(left: str, right: str) -> float:
+    a, b = set(left.lower().split()), set(right.lower().split())
+    return len(a & b) / max(len(a | b), 1)

@@ -1,0 +1,43 @@
+"""A passage as sentences: slices of its own text, with offsets.
+
+Knows what ends a sentence: the splitter's rules, an empty line, and the line ends of headings, list items and table
+rows. Line breaks inside running text (as PDF pages have them) end nothing.
+"""
+
+import re
+from collections.abc import Iterator
+
+import sentencex
+
+Span = tuple[int, int, str]
+
+_LINE = re.compile(r"[^\n]*\n?")
+_STANDS_ALONE = re.compile(r"\s*(#{1,6}\s|[-*+•]\s|\d{1,3}[.)]\s|\||>|```)|.*\s\|\s|.*\t|[^.!?]{1,60}:\s*$")
+
+
+def sentence_spans(text: str, language: str = "en") -> list[Span]:
+    """(start, end, sentence) of each sentence, in order, white space around it left out."""
+    return [span for start, end in _blocks(text) for span in _sentences(text, start, end, language)]
+
+
+def _sentences(text: str, start: int, end: int, language: str) -> Iterator[Span]:
+    for found in sentencex.get_sentence_boundaries(language, text[start:end]):
+        yield from _trimmed(text, start + found["start_index"], start + found["end_index"])
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
+    piece = text[start:end]
+    if sentence := piece.strip():
+        begin = start + len(piece) - len(piece.lstrip())
+        yield begin, begin + len(sentence), sentence
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Runs of lines that may hold sentences across their line breaks; lines that stand alone are their own."""
+    begin = 0
+    for line in _LINE.finditer(text):
+        if not line.group().strip() or _STANDS_ALONE.match(line.group().rstrip("\n")):
+            yield begin, line.start()
+            yield line.span()
+            begin = line.end()
+    yield begin, len(text)

@@ -1,0 +1,187 @@
+"""Checks the draft against its evidence and decides: finish, try again, look on the web, or abstain.
+
+Knows the decision table only as a function of its inputs, and gathers those inputs: the sign of the evidence, the
+check of the answer, the remedies left. A check that fails means unverified, never grounded.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, Field
+
+from leadline.citations import AnswerCheck
+from leadline.config import RunContext
+from leadline.decision import Decision, decide
+from leadline.errors import ModelError
+from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
+from leadline.nodes.allowance import is_new, llm_allowed, remedies, wider
+from leadline.nodes.asking import OpenChat, ask_for
+from leadline.nodes.outcome import Checked, Facts, result_of
+from leadline.nodes.progress import degrade, emit, overwrite
+from leadline.nodes.rewriting import query_by_rule
+from leadline.prompts import format_evidence, render
+from leadline.ranking import evidence_sign
+from leadline.state import EvidenceBlock, Pass, RAGState, RAGUpdate, Usage
+
+
+class CheckAnswer(Protocol):
+    """Checks each sentence of an answer against the spans it cites."""
+
+    def __call__(self, answer: str, evidence: Sequence[EvidenceBlock], question: str) -> AnswerCheck: ...
+
+
+class Rewrite(BaseModel):
+    """A query for another search."""
+
+    query: str = Field(min_length=1, max_length=500)
+
+
+async def reflection(
+    state: RAGState,
+    runtime: Runtime[RunContext],
+    *,
+    check: CheckAnswer,
+    chat: OpenChat,
+    facts: Callable[[str], Awaitable[Facts]],
+    web_reachable: Callable[[RunContext], bool],
+) -> RAGUpdate:
+    """Writes the verdict, and either the next search or the result. A finished run keeps no passage in its state."""
+    checked, degraded = await _checked(state, runtime, check)
+    decision = decide(
+        checked.evidence,
+        checked.grounding,
+        remedies(state, runtime.context, web_reachable=web_reachable(runtime.context), now=time.time()),
+        interrupted=state.get("draft_status") == "interrupted",
+        legs_failed=_legs_failed(state),
+    )
+    if decision.status != "answered" and state.get("answer"):
+        emit(runtime, RetractEvent(reason=decision.reason))
+    update: RAGUpdate
+    if decision.action == "retry":
+        update = await _retry(state, runtime, decision, chat)
+    elif decision.action == "escalate":
+        update = _escalate(state, runtime, decision)
+    else:
+        final: RAGState = {**state, "degraded": [*state.get("degraded", []), *degraded]}
+        update = _finish(final, runtime, decision, checked, await facts(runtime.context.collection))
+    update["degraded"] = [*degraded, *update.get("degraded", [])]
+    update["verdict"] = {
+        "evidence": checked.evidence,
+        "grounding": checked.grounding,
+        "action": decision.action,
+        "reason": decision.reason,
+    }
+    return update
+
+
+async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckAnswer) -> tuple[Checked, list[str]]:
+    answer = state.get("answer", "")
+    sign = evidence_sign(state.get("context", []))
+    if state.get("route") == "direct":
+        return Checked(answer, (), "not_applicable", sign), []
+    if state.get("draft_status", "none") == "none":
+        return Checked("", (), "not_attempted", sign), []
+    if not answer.strip():
+        return Checked("", (), "no_answer", sign), []
+    evidence = [block for block in state.get("evidence", []) if block["sentences"]]
+    try:
+        found = await asyncio.to_thread(check, answer, evidence, state["question"])
+    except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
+        return Checked(answer, (), "unverified", sign), [degrade(runtime, "critic", error)]
+    return Checked(found.text, tuple(found.citations), found.grounding, sign), []
+
+
+def _legs_failed(state: RAGState) -> bool:
+    """Whether this pass searched the documents, no leg answered (not even with nothing), and nothing is known."""
+    passes = state.get("passes", [])
+    searched = bool(passes) and "documents" in passes[-1]["sources"]
+    return searched and not set(state.get("candidates", {})) - {"web"} and not state.get("documents")
+
+
+def _next_try() -> RAGUpdate:
+    """What a new pass must not find: the draft and candidates of the last one. Documents and numbers stay."""
+    return {"candidates": overwrite({}), "answer": "", "draft_status": "none", "citations": []}
+
+
+async def _retry(state: RAGState, runtime: Runtime[RunContext], decision: Decision, chat: OpenChat) -> RAGUpdate:
+    attempt = state.get("retry_count", 0) + 1
+    width = wider(state, runtime.context)
+    written, usage, degraded = await _rewritten(state, runtime, decision, chat)
+    query = written or query_by_rule(state["question"], state.get("documents", []), attempt)
+    if not is_new(state, Pass(query=query, width=width, sources=["documents"])):
+        query = state["query"]  # wider alone: the table offers a retry only while that is new
+    emit(runtime, RetryEvent(query=query, width=width, reason=decision.reason))
+    # A query by rule holds words of the passages themselves, so passages are never judged by it.
+    judged = [written] if written and written == query else []
+    return {
+        **_next_try(),
+        "query": query,
+        "queries": list(dict.fromkeys([*state.get("queries", []), *judged])),
+        "width": width,
+        "passes": [*state.get("passes", []), Pass(query=query, width=width, sources=["documents"])],
+        "retry_count": attempt,
+        "usage": usage,
+        "degraded": degraded,
+    }
+
+
+async def _rewritten(
+    state: RAGState, runtime: Runtime[RunContext], decision: Decision, chat: OpenChat
+) -> tuple[str, Usage, list[str]]:
+    """The LLM's query, or an empty one where there is no LLM, no budget for it, or no valid reply."""
+    context = runtime.context
+    if not context.llm or not llm_allowed(state.get("usage", {}), context.budgets, keep_calls=1):
+        return "", Usage(), []
+    prompt = render(
+        "rewrite",
+        question=state["question"],
+        queries="\n".join(search["query"] for search in state.get("passes", [])),
+        evidence=format_evidence([block for block in state.get("evidence", []) if block["sentences"]]),
+        missing=decision.reason,
+    )
+    try:
+        reply, usage = await ask_for(Rewrite, runtime, "reflection", await chat(context.llm), prompt)
+    except ModelError as error:
+        return "", Usage(llm_calls=1), [degrade(runtime, "rewriter", error)]
+    return reply.query.strip(), usage, []
+
+
+def _escalate(state: RAGState, runtime: Runtime[RunContext], decision: Decision) -> RAGUpdate:
+    query = state["question"]
+    emit(runtime, EscalateEvent(query=query, reason=decision.reason))
+    search = Pass(query=query, width=runtime.context.top_k, sources=["web"])
+    return {**_next_try(), "passes": [*state.get("passes", []), search]}
+
+
+def _finish(
+    state: RAGState, runtime: Runtime[RunContext], decision: Decision, checked: Checked, facts: Facts
+) -> RAGUpdate:
+    result = result_of(
+        state,
+        runtime.context,
+        decision,
+        checked,
+        facts,
+        seconds=time.time() - state["started_at"],
+    )
+    for citation in result["citations"]:
+        emit(runtime, CitationEvent(citation=dict(citation)))
+    said = result["answer"] and result["status"] in ("answered", "abstained")
+    return {
+        "answer": result["answer"],
+        "citations": result["citations"],
+        "flags": result["flags"],
+        "status": result["status"],
+        "result": result,
+        "messages": [AIMessage(result["answer"])] if said else [],
+        "usage": Usage(seconds=result["usage"]["seconds"]),
+        "candidates": overwrite({}),
+        "documents": [],
+        "scores": {},
+        "context": [],
+        "evidence": [],
+    }
