@@ -49,6 +49,11 @@ class Hit:
     rank: int
 
 
+def has_usable_vectors(record: ChunkRecord) -> bool:
+    """Whether a record has vectors, each finite and not all zero: the ones a vector store takes in."""
+    return bool(record.vectors) and all(np.isfinite(vector).all() and np.any(vector) for vector in record.vectors)
+
+
 class Store(Protocol):
     """The methods all four kinds of store share."""
 

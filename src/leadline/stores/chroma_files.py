@@ -1,0 +1,68 @@
+"""What can be told of an embedded Chroma folder from outside, before Chroma opens it.
+
+Chroma answers wrongly, or takes the process down, when a file of one of its vector segments is cut short or gone, and
+starts an empty database when the main file is missing. So the folder is looked at first, and never changed here.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from leadline.errors import StoreDamaged, StoreError
+
+DATABASE = "chroma.sqlite3"
+SEGMENT_FILES = ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
+# The start of hnswlib's header: version, offset of level 0, capacity, vectors, bytes a vector.
+HEADER = struct.Struct("<IQQQQ")
+HEADER_VERSION = 1
+HEADER_BYTES = 100
+
+
+def check(folder: Path) -> None:
+    """Raises StoreDamaged unless `folder` is empty, missing, or complete as far as sizes can tell."""
+    segments = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    if segments and not (folder / DATABASE).is_file():
+        raise damaged(folder, f"{DATABASE} is missing")
+    for segment in segments:
+        _check_segment(folder, segment)
+
+
+@contextmanager
+def errors_named(folder: Path) -> Iterator[None]:
+    """Turns Chroma's own errors into StoreDamaged (the files) or StoreError (anything else)."""
+    from chromadb.errors import ChromaError, InternalError
+
+    try:
+        yield
+    except InternalError as error:
+        raise damaged(folder, str(error)) from error
+    except ChromaError as error:
+        raise StoreError(f"Chroma at {folder} refused: {error}.") from error
+
+
+def damaged(folder: Path, reason: str) -> StoreDamaged:
+    """The error for a folder that can't be read."""
+    return StoreDamaged(
+        f"The Chroma folder {folder} can't be read: {reason}.",
+        hint="Nothing in it was changed. Move it away and run `leadline reindex`: the catalog keeps the vectors.",
+    )
+
+
+def _check_segment(folder: Path, segment: Path) -> None:
+    sizes = {path.name: path.stat().st_size for path in segment.iterdir()}
+    if not sizes:
+        return
+    missing = [name for name in SEGMENT_FILES if name not in sizes]
+    if missing:
+        raise damaged(folder, f"{segment.name}/{missing[0]} is missing")
+    header = (segment / "header.bin").read_bytes()
+    if len(header) < HEADER_BYTES:
+        raise damaged(folder, f"{segment.name}/header.bin is cut short")
+    version, _, _, vectors, vector_bytes = HEADER.unpack_from(header)
+    if version != HEADER_VERSION:
+        raise damaged(folder, f"{segment.name}/header.bin has the unknown version {version}")
+    if sizes["data_level0.bin"] != vectors * vector_bytes:
+        raise damaged(folder, f"{segment.name}/data_level0.bin doesn't hold {vectors} vectors")
+    if not sizes["index_metadata.pickle"]:
+        raise damaged(folder, f"{segment.name}/index_metadata.pickle is empty")
