@@ -82,13 +82,13 @@ class TextBuilder:
         headings = tuple(title for _, title in self._levels)
         self.blocks.append(Block(start, self._length, kind, headings, page))
 
-    def add_heading(self, level: int, title: str) -> None:
+    def add_heading(self, level: int, title: str, *, page: int | None = None) -> None:
         """Opens a section at `level` (1 = outermost); what follows lies under it. A blank title adds nothing."""
         title = " ".join(title.split())
         if not title:
             return
         self._levels = [pair for pair in self._levels if pair[0] < level]
-        self.add("heading", title)
+        self.add("heading", title, page=page)
         self._levels.append((level, title))
 
 

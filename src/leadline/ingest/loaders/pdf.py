@@ -1,33 +1,30 @@
 """PDF, one page at a time: text and page numbers, and which pages have no words.
 
-Knows how pypdf gives a page's text and how lines become paragraphs again. What of a page nobody can see is
-`pdf_hidden`'s business. Runs no OCR: a scanned page is named in the notes.
+Knows how pypdf gives a page's text. What of it nobody can see is the business of `pdf_hidden`, how its lines become
+paragraphs again that of `pdf_layout`. Runs no OCR: a scanned page is named in the notes.
 """
 
 import io
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pypdf import PageObject, PasswordType, PdfReader
 from pypdf.errors import DependencyError, PyPdfError
 
 from leadline.drafts import FieldValue
 from leadline.errors import EmptyFile, FileTooLarge, UnreadableFile
-from leadline.ingest.extracted import Extracted, Limits, TextBuilder
+from leadline.ingest.extracted import Extracted, Limits, TextBuilder, check_chars
 from leadline.ingest.loaders.pdf_hidden import without_hidden
+from leadline.ingest.loaders.pdf_layout import Line, heading_sizes, lines_of, pieces_of, without_running_heads
 from leadline.ingest.text import clean
 
 # pypdf reports each oddity of a file through logging; what matters is in the notes.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
-_HYPHENATED = re.compile(r"([^\W\d_]{2,})-\n([^\W\d_]{2,})")
-_WORD = re.compile(r"[^\W\d_]{3,}(?:-[^\W\d_]{2,})*")
-_ITEM = re.compile(r"[-*•‣▪–—·◦]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s")
 _NO_TITLE = {"", "(anonymous)", "untitled", "(untitled)"}
-FULL_LINE = 0.8
-"""A line at least this long, as a share of the page's long lines, goes on in the next one."""
+Matrix = Sequence[float]
 # What pypdf raises on a damaged file besides its own errors: it indexes and converts whatever stands there.
 DAMAGE = (
     PyPdfError,
@@ -43,17 +40,20 @@ DAMAGE = (
 
 
 def load_pdf(data: bytes, limits: Limits) -> Extracted:
-    """Paragraphs with 1-based page numbers.
+    """Headings, paragraphs and list items with 1-based page numbers.
 
     Raises UnreadableFile for a damaged or locked file, EmptyFile where no page has words (the message names the pages),
-    FileTooLarge over the limit of pages. A page that can't be read is named in the notes; the others go in.
+    FileTooLarge over a limit. A page that can't be read is named in the notes; the others go in.
     """
     reader = _open(data)
     total = _page_count(reader, limits)
-    builder, report = TextBuilder(limits), _Report()
+    report, pages = _Report(), list[list[Line]]()
+    length = 0
     for number in range(1, total + 1):
-        for paragraph in _paragraphs(_page_text(reader, number, report)):
-            builder.add("list_item" if _ITEM.match(paragraph) else "paragraph", paragraph, page=number)
+        pages.append(_page_lines(reader, number, report))
+        length += sum(len(line.text) for line in pages[-1])
+        check_chars(length, limits)
+    builder = _build(pages, limits, report)
     report.empty = sorted(set(range(1, total + 1)) - {block.page for block in builder.blocks} - set(report.broken))
     if not builder.blocks:
         raise EmptyFile(f"{report.pages_without_text(total)}.", hint="A scanned file needs OCR first.")
@@ -61,6 +61,19 @@ def load_pdf(data: bytes, limits: Limits) -> Extracted:
     if title := _title(reader):
         metadata["title"] = title
     return Extracted(builder.text, tuple(builder.blocks), metadata, tuple(report.notes(total)))
+
+
+def _build(pages: list[list[Line]], limits: Limits, report: "_Report") -> TextBuilder:
+    builder = TextBuilder(limits)
+    pages, report.running = without_running_heads(pages)
+    levels = heading_sizes(pages)
+    for number, lines in enumerate(pages, 1):
+        for piece in pieces_of(lines, levels):
+            if piece.level:
+                builder.add_heading(piece.level, piece.text, page=number)
+            else:
+                builder.add("list_item" if piece.is_item else "paragraph", piece.text, page=number)
+    return builder
 
 
 class _Report:
@@ -72,6 +85,7 @@ class _Report:
         self.garbled: list[int] = []
         self.hidden: list[int] = []
         self.removed: set[str] = set()
+        self.running = 0
 
     def pages_without_text(self, total: int) -> str:
         if self.broken and not self.empty:
@@ -90,6 +104,8 @@ class _Report:
             yield f"{_pages(self.garbled)} of {total} has a text layer of unreadable signs; it was left out."
         if self.hidden:
             yield f"{_pages(self.hidden)} of {total} has text that a reader can't see; it was left out."
+        if self.running:
+            yield f"{self.running} repetitions of running heads and page numbers were left out."
         yield from sorted(self.removed)
 
 
@@ -130,22 +146,34 @@ def _page_count(reader: PdfReader, limits: Limits) -> int:
     return total
 
 
-def _page_text(reader: PdfReader, number: int, report: _Report) -> str:
-    """The visible text of a page, or nothing where it is damaged or rubbish; `report` says so."""
+def _page_lines(reader: PdfReader, number: int, report: _Report) -> list[Line]:
+    """The visible lines of a page, or none where it is damaged or rubbish; `report` says so."""
+    fragments: list[tuple[str, float]] = []
+
+    def visit(text: str, transform: Matrix, text_matrix: Matrix, _font: object, size: float) -> None:
+        height = abs(float(size) * _stretch(transform) * _stretch(text_matrix))
+        fragments.append((text, round(height, 1)))
+
     try:
         page: PageObject = reader.pages[number - 1]
-        if without_hidden(page, reader):
-            report.hidden.append(number)
-        raw = page.extract_text()
+        hidden = without_hidden(page, reader)
+        page.extract_text(visitor_text=visit)
     except DAMAGE:
         report.broken.append(number)
-        return ""
-    if is_garbled(raw):
+        return []
+    if hidden:
+        report.hidden.append(number)
+    if is_garbled("".join(text for text, _ in fragments)):
         report.garbled.append(number)
-        return ""
-    text, notes = clean(raw.translate(_LIGATURES))
-    report.removed.update(notes)
-    return _dehyphenated(text)
+        return []
+    visible = [(clean(text.translate(_LIGATURES)), size) for text, size in fragments]
+    report.removed.update(note for (_, notes), _ in visible for note in notes)
+    return lines_of([(text, size) for (text, _), size in visible])
+
+
+def _stretch(matrix: Matrix) -> float:
+    """How much a transformation stretches heights: the length of its second row."""
+    return abs(complex(float(matrix[2]), float(matrix[3])))
 
 
 def is_garbled(text: str) -> bool:
@@ -166,45 +194,6 @@ def _odd_share(words: list[str]) -> float:
     """Share of words with a control sign or a symbol between two letters."""
     odd = re.compile(r"[^\W\d_][\x00-\x1f\x7f-\x9f\ufffd~^\\|{}<>=+§¦¨¬¯]+[^\W\d_]")
     return sum(1 for word in words if odd.search(word)) / len(words)
-
-
-def _dehyphenated(text: str) -> str:
-    """Joins words broken at a line end. The hyphen stays where the page has the word with it elsewhere."""
-    if "-\n" not in text:
-        return text
-    known = {word.casefold() for word in _WORD.findall(text)}
-
-    def join(match: re.Match[str]) -> str:
-        first, second = match.groups()
-        keeps = f"{first}-{second}".casefold() in known and (first + second).casefold() not in known
-        return f"{first}-{second}" if keeps or not second[0].islower() else first + second
-
-    return _HYPHENATED.sub(join, text)
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """A page's lines, those that go on joined by a space."""
-    lines = [" ".join(line.split()) for line in text.split("\n")]
-    lengths = sorted(map(len, filter(None, lines)))
-    full = FULL_LINE * lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
-    paragraph = ""
-    previous = ""
-    for line in lines:
-        if paragraph and not (line and _goes_on(previous, line, full)):
-            yield paragraph
-            paragraph = ""
-        paragraph = f"{paragraph} {line}" if paragraph else line
-        previous = line
-    if paragraph:
-        yield paragraph
-
-
-def _goes_on(line: str, following: str, full: float) -> bool:
-    if _ITEM.match(following) or not any(map(str.isalnum, line)):
-        return False
-    if line.endswith((".", "!", "?", ":", ";")) and len(line) < full:
-        return False
-    return following[0].islower() or len(line) >= full
 
 
 def _title(reader: PdfReader) -> str:

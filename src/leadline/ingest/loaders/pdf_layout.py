@@ -1,0 +1,155 @@
+"""From the lines of PDF pages back to headings, paragraphs and list items.
+
+Knows what lines look like: how long they are, how large their letters, which of them stand on every page. Knows
+nothing of the PDF format itself.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+FULL_LINE = 0.8
+"""A line at least this long, as a share of the page's long lines, goes on in the next one."""
+HEADING_SIZE = 1.15
+"""Letters of a heading are at least this much larger than those of the text."""
+MAX_HEADING = 120
+MAX_HEADING_SHARE = 0.2
+"""Where more of the text than this is in large letters, they mean nothing (slides, posters)."""
+EDGE_LINES = 2
+MIN_RUNNING_PAGES, RUNNING_SHARE = 3, 0.6
+
+_ITEM = re.compile(r"[-*•‣▪–—·◦]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s")
+_STOP = (".", "!", "?", ":", ";", "。", "！", "？")
+_WORD = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]{2,})*")
+_BROKEN = re.compile(r"[^\W\d_]{2,}-$")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a page, blanks tidied, with the size of most of its letters in points (0 where unknown)."""
+
+    text: str
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A paragraph or list item; a heading where `level` is above 0 (1 = outermost)."""
+
+    text: str
+    level: int = 0
+    is_item: bool = False
+
+
+def lines_of(fragments: Sequence[tuple[str, float]]) -> list[Line]:
+    """The lines of a page from its text in order of reading, each fragment with its letter size."""
+    lines: list[Line] = []
+    text, sizes = "", Counter[float]()
+    for fragment, size in chain(fragments, [("\n", 0.0)]):
+        for i, part in enumerate(fragment.split("\n")):
+            if i:
+                lines.append(Line(" ".join(text.split()), sizes.most_common(1)[0][0] if sizes else 0.0))
+                text, sizes = "", Counter()
+            text += part
+            if letters := len(part.strip()):
+                sizes[size] += letters
+    return lines
+
+
+def without_running_heads(pages: Sequence[list[Line]]) -> tuple[list[list[Line]], int]:
+    """The pages without the lines that stand at the edge of most of them; the first of each is kept.
+
+    Lines count as the same when they differ by the number of their page only. The second value is how many went.
+    """
+    counts = Counter(key for number, page in enumerate(pages, 1) for key in {k for _, k in _edges(page, number)})
+    needed = max(MIN_RUNNING_PAGES, RUNNING_SHARE * len(pages))
+    running = {key for key, count in counts.items() if count >= needed}
+    seen: set[str] = set()
+    removed = 0
+    kept = []
+    for number, page in enumerate(pages, 1):
+        drop = {i for i, key in _edges(page, number) if key in seen}
+        seen |= {key for _, key in _edges(page, number)} & running
+        removed += len(drop)
+        kept.append([line for i, line in enumerate(page) if i not in drop])
+    return kept, removed
+
+
+def _edges(page: list[Line], number: int) -> list[tuple[int, str]]:
+    """Index and text of the first and last lines of a page, its own number taken out."""
+    filled = [i for i, line in enumerate(page) if line.text]
+    edge = dict.fromkeys([*filled[:EDGE_LINES], *filled[-EDGE_LINES:]])
+    return [(i, re.sub(rf"(?<!\d){number}(?!\d)", "#", page[i].text)) for i in edge]
+
+
+def heading_sizes(pages: Sequence[list[Line]]) -> dict[float, int]:
+    """Letter size → level of heading, by comparison with the size that most of the text has.
+
+    A size counts that the first page has (titles), or that comes back on another page and mostly stands right above
+    text: what doesn't is the lettering of figures.
+    """
+    letters = Counter[float]()
+    for line in chain.from_iterable(pages):
+        letters[line.size] += len(line.text)
+    if not letters:
+        return {}
+    body = letters.most_common(1)[0][0]
+    titles = {line.size for line in pages[0]}
+    above = _sizes_above_text(pages, body)
+    large = sorted((s for s in letters if s >= HEADING_SIZE * body > 0 and (s in titles or s in above)), reverse=True)
+    if sum(letters[size] for size in large) > MAX_HEADING_SHARE * letters.total():
+        return {}
+    return {size: level for level, size in enumerate(large, 1)}
+
+
+def _sizes_above_text(pages: Sequence[list[Line]], body: float) -> set[float]:
+    """Sizes met on several pages whose lines are mostly followed by a line of text in the `body` size."""
+    lines, above, seen_on = Counter[float](), Counter[float](), Counter[float]()
+    for page in pages:
+        filled = [line for line in page if line.text]
+        seen_on.update({line.size for line in filled})
+        for line, following in pairwise(filled):
+            lines[line.size] += 1
+            above[line.size] += following.size == body
+    return {size for size, count in seen_on.items() if count > 1 and 2 * above[size] > lines[size]}
+
+
+def pieces_of(page: Sequence[Line], levels: dict[float, int]) -> Iterator[Piece]:
+    """Headings, paragraphs and list items of a page; lines that go on are joined, words broken at a line end too."""
+    lengths = sorted(len(line.text) for line in page if line.text)
+    full = FULL_LINE * lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
+    known = {word.casefold() for line in page for word in _WORD.findall(line.text)}
+    text, previous, level = "", Line("", 0.0), 0
+    for line in page:
+        same = level == _level(line, levels) and (level > 0 or _goes_on(previous.text, line.text, full))
+        if text and not (line.text and same):
+            yield Piece(text, level, bool(_ITEM.match(text)))
+            text = ""
+        text = _joined(text, line.text, known) if text else line.text
+        previous, level = line, _level(line, levels)
+    if text:
+        yield Piece(text, level, bool(_ITEM.match(text)))
+
+
+def _level(line: Line, levels: dict[float, int]) -> int:
+    letters = sum(map(str.isalpha, line.text))
+    titled = letters >= 2 and 2 * letters >= len(line.text.replace(" ", "")) and not line.text.endswith((".", ",", ";"))
+    return levels.get(line.size, 0) if titled and len(line.text) <= MAX_HEADING else 0
+
+
+def _goes_on(line: str, following: str, full: float) -> bool:
+    if not line or not following or _ITEM.match(following) or not any(map(str.isalnum, line)):
+        return False
+    return following[0].islower() or len(line) >= full
+
+
+def _joined(text: str, line: str, known: set[str]) -> str:
+    """Two lines as one. After the end of a sentence the line break stays, in case the next line is another cell."""
+    broken = _BROKEN.search(text)
+    if broken and line[0].islower():
+        head, tail = broken[0][:-1], (_WORD.match(line) or [""])[0]
+        hyphenated = f"{head}-{tail}".casefold() in known and (head + tail).casefold() not in known
+        return text + line if hyphenated else text[:-1] + line
+    return f"{text}\n{line}" if text.endswith(_STOP) else f"{text} {line}"
