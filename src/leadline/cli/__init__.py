@@ -1,0 +1,77 @@
+"""The command line: one module a command (or a family of short ones), put together here.
+
+Importing it loads no store and no model: each command imports what it needs when it runs.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, cast
+
+import typer
+
+from leadline import __version__
+from leadline.cli.ask import ask
+from leadline.cli.command import USAGE
+from leadline.cli.display import print_error
+from leadline.cli.evaluate import retrieval
+from leadline.cli.ingest import ingest
+from leadline.cli.library import ls, rm, stats, verify
+from leadline.cli.search import search
+from leadline.cli.serve import serve
+from leadline.errors import ConfigError
+
+COMMANDS: tuple[Callable[..., None], ...] = (ingest, ask, search, ls, rm, verify, stats, serve)
+EXIT_CODES = (
+    "Exit codes: 0 done or answered, 1 error or interrupted, 2 bad usage, 3 some files failed, 4 no answer found, "
+    "5 verify found differences."
+)
+# Typer has no name for it, only for this child of it.
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character gets its code, never a crash.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text streams here
+    if "--json" not in sys.argv[1:]:
+        build()()
+    try:
+        sys.exit(build()(standalone_mode=False))
+    except _UsageError as error:
+        print_error(ConfigError(error.format_message(), hint="See leadline --help."), as_json=True)
+        sys.exit(USAGE)
+
+
+def build() -> typer.Typer:
+    """The command line with all its commands."""
+    app = typer.Typer(
+        name="leadline",
+        help="Put documents in, get cited answers out.",
+        epilog=EXIT_CODES,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_version_option)
+    for command in COMMANDS:
+        app.command()(command)
+    evaluations = typer.Typer(help="Measure on judged questions.", no_args_is_help=True, rich_markup_mode=None)
+    evaluations.callback()(lambda: None)
+    evaluations.command()(retrieval)
+    app.add_typer(evaluations, name="eval")
+    return app
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"leadline {__version__}")
+        raise typer.Exit
+
+
+def _version_option(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None: ...

@@ -1,0 +1,199 @@
+"""A run as a person sees it: progress, the streamed answer, then sources, doubts and the trace.
+
+Knows the events and the Result; doesn't know how they come about. The answer goes to standard output, all else about
+the run to standard error, so that `leadline ask ... > answer.txt` keeps what was asked for.
+"""
+
+import json
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from leadline.cli.display import console, plain, print_json, say
+from leadline.events import (
+    DegradedEvent,
+    EscalateEvent,
+    Event,
+    FinalEvent,
+    PromptEvent,
+    QueryEvent,
+    RetractEvent,
+    RetryEvent,
+    StepEvent,
+    TokenEvent,
+)
+
+QUOTE_CHARS = 240
+NEAREST = 5
+DOUBTS = {
+    "weak_evidence": "Weak evidence: the passages are judged not to answer the question; check them.",
+    "unverified": "Not verified: the check of the answer against its sources could not be made.",
+    "unranked": "Not ranked: the passages could not be judged, only found.",
+}
+
+
+class RunView:
+    """Shows the events of one run as they come. Use as a context manager: the progress line ends with it.
+
+    `as_json`: the result is one JSON document on standard output, nothing else goes there.
+    """
+
+    def __init__(self, *, trace: bool = False, prompts: bool = False, as_json: bool = False) -> None:
+        self.trace = trace
+        self.prompts = prompts
+        self.as_json = as_json
+        self.steps: list[StepEvent] = []
+        self.lost: dict[str, str] = {}
+        self.streamed = ""
+        self._progress = ExitStack()
+        self._live = sys.stdout.isatty() and not as_json
+
+    def __enter__(self) -> "RunView":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.close()
+
+    def show(self, event: Event) -> None:
+        """What one event changes on the screen."""
+        match event:
+            case StepEvent(phase="start"):
+                self._say_working(event.node)
+            case StepEvent():
+                self.steps.append(event)
+            case TokenEvent() if self._live:
+                self._progress.close()
+                self.streamed += event.text
+                console().print(plain(event.text), end="")
+            case RetractEvent():
+                self._withdraw(event.reason)
+            case DegradedEvent():
+                self.lost[event.part] = event.reason
+            case FinalEvent():
+                self._progress.close()
+                self._end(event.result)
+            case _ if note := self._note_on(event):
+                self._note(note)
+
+    def _note_on(self, event: Event) -> str:
+        match event:
+            case QueryEvent(target="web"):
+                return f"Sent to the web search: {event.query}"
+            case RetryEvent():
+                return f"Looking again for: {event.query} ({event.reason})"
+            case EscalateEvent():
+                return f"Looking in the web: {event.reason}"
+            case PromptEvent() if self.prompts:
+                return f"--- {event.node} asks {event.model}\n{_messages(event.messages)}\n---"
+        return ""
+
+    def _say_working(self, node: str) -> None:
+        if not (self._live and sys.stderr.isatty()) or self.streamed:
+            return
+        self._progress.close()
+        self._progress.enter_context(console(stderr=True).status(f"{node} ..."))
+
+    def _note(self, text: str) -> None:
+        self._progress.close()
+        say(text, style="dim", stderr=True)
+
+    def _withdraw(self, reason: str) -> None:
+        if self.streamed:
+            say()
+            self._note(f"(Withdrawn: {reason})")
+        self.streamed = ""
+
+    def _end(self, result: dict[str, Any]) -> None:
+        if self.as_json:
+            print_json(result)
+        else:
+            self._answer(result)
+        if self.trace:
+            show_trace(self.steps, result)
+
+    def _answer(self, result: dict[str, Any]) -> None:
+        if self.streamed.strip() == result["answer"].strip():
+            say()
+        elif result["answer"]:
+            say(result["answer"])
+        show_outcome(result, self.lost)
+
+
+def show_outcome(result: dict[str, Any], lost: dict[str, str]) -> None:
+    """Everything about a result but the answer's own text. `lost`: degraded part → why."""
+    if result["status"] == "abstained":
+        show_abstention(result)
+    if error := result.get("error"):
+        say(f"Error: {error['message']}", style="red", stderr=True)
+        say(error.get("hint", ""), stderr=True)
+    if result["status"] == "interrupted":
+        say("Interrupted: the answer broke off and is not complete.", style="red", stderr=True)
+    if result["citations"]:
+        show_sources(result["citations"])
+    for flag in result["flags"]:
+        say(DOUBTS.get(flag, flag), style="yellow")
+    for part in result["degraded"]:
+        say(f"Without {part}: {lost[part]}" if lost.get(part) else f"Without {part}.", style="yellow")
+
+
+def show_sources(citations: list[dict[str, Any]]) -> None:
+    """The cited places in order of their numbers, each once: file, page, quote."""
+    say()
+    say("Sources", style="bold")
+    shown: set[tuple[int, str]] = set()
+    for citation in sorted(citations, key=lambda c: (c["n"], c["start_char"])):
+        if (citation["n"], citation["quote"]) in shown:
+            continue
+        shown.add((citation["n"], citation["quote"]))
+        doubt = "" if citation["verified"] else "  (not verified)"
+        say(f"[{citation['n']}] {_place(citation)}{doubt}", style="cyan")
+        say(f'    "{_short(citation["quote"])}"')
+
+
+def show_abstention(result: dict[str, Any]) -> None:
+    """That there is no answer, why, and which passages came nearest."""
+    say("No answer: the sources don't hold it.", style="bold yellow")
+    if result["verdict"]["reason"]:
+        say(f"({plain(result['verdict']['reason'], one_line=True)})", style="dim")
+    rows = result["context"][:NEAREST]
+    if rows:
+        say()
+        say("Nearest passages", style="bold")
+    for row in rows:
+        found = ", ".join(f"{leg} {found['rank'] + 1}" for leg, found in row["found_by"].items())
+        say(f"  {plain(row['file_name'], one_line=True)}  {score(row['rerank_score'])}  ({found})")
+
+
+def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
+    """Each node's time and what it decided, then the verdict, on standard error."""
+    say("\nTrace", style="bold", stderr=True)
+    for step in steps:
+        details = "  ".join(f"{key}={_value(value)}" for key, value in step.details.items())
+        ended = "" if step.phase == "end" else f"[{step.phase}] "
+        say(f"  {step.node:<11}{step.seconds:8.3f} s  {ended}{plain(details, one_line=True)}", stderr=True)
+    verdict = result["verdict"]
+    say(f"  verdict: evidence {verdict['evidence']}, answer {verdict['grounding']} -> {verdict['action']}", stderr=True)
+
+
+def score(rerank_score: float) -> str:
+    """A logit for people; one that was not given is not shown as a number."""
+    return f"{rerank_score:+.2f}" if rerank_score else "not scored"
+
+
+def _place(citation: dict[str, Any]) -> str:
+    page = f", page {citation['page']}" if citation["page"] is not None else ""
+    url = f" <{citation['url']}>" if citation.get("url") else ""
+    return plain(f"{citation['file_name']}{page}{url}", one_line=True)
+
+
+def _short(quote: str) -> str:
+    quote = plain(quote, one_line=True)
+    return quote if len(quote) <= QUOTE_CHARS else quote[: QUOTE_CHARS - 1].rstrip() + "…"
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _messages(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(f"{message.get('role', '?')}: {message.get('content', '')}" for message in messages)

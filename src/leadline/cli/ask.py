@@ -1,0 +1,71 @@
+"""`leadline ask`: a question, its answer, and what the answer stands on."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from leadline.cli.command import (
+    ABSTAINED,
+    FAILED,
+    AsJson,
+    Collection,
+    DataDir,
+    LockTimeout,
+    context_for,
+    run,
+    settings_for,
+)
+
+EXIT_CODES = {"answered": 0, "abstained": ABSTAINED}
+
+Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
+Web = Annotated[
+    Literal["never", "auto", "always"] | None,
+    typer.Option(help="Web search; auto: only when the documents hold no answer.", show_default="auto"),
+]
+Llm = Annotated[
+    str | None,
+    typer.Option(help="A LiteLLM model string, such as openai/gpt-4o-mini.", show_default="none: quotes the documents"),
+]
+Trace = Annotated[bool, typer.Option("--trace", help="Show each step's time and decision.")]
+ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show the exact messages sent to the LLM.")]
+Thread = Annotated[
+    str | None, typer.Option("--thread", help="Continue (or begin) this conversation.", show_default="new")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Allow the web search without being asked.")]
+
+
+def ask(  # noqa: PLR0913 - one parameter an option
+    question: Question,
+    web: Web = None,
+    llm: Llm = None,
+    collection: Collection = None,
+    thread: Thread = None,
+    trace: Trace = False,
+    show_prompts: ShowPrompts = False,
+    yes: Yes = False,
+    data_dir: DataDir = None,
+    lock_timeout: LockTimeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question from the documents, with sources. Exit code 4: no answer was found."""
+    given = {"collection": collection, "web": web, "llm": llm, "web_consent": "yes" if yes else None}
+
+    async def work() -> int:
+        from leadline.cli.answer import RunView
+        from leadline.cli.consent import consent_asker
+        from leadline.events import FinalEvent
+        from leadline.graph.run import open_app
+
+        settings = settings_for(data_dir, lock_timeout)
+        context = context_for(settings, **given)
+        status = ""
+        async with open_app(settings, ask_consent=consent_asker(settings.data_dir)) as app:
+            with RunView(trace=trace, prompts=show_prompts, as_json=as_json) as view:
+                async for event in app.stream(question, context=context, thread_id=thread):
+                    view.show(event)
+                    if isinstance(event, FinalEvent):
+                        status = event.result["status"]
+        return EXIT_CODES.get(status, FAILED)
+
+    run(work(), as_json=as_json)

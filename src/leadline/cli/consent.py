@@ -1,0 +1,48 @@
+"""Whether a query may go out to the web: asked once at a terminal, remembered beside the data.
+
+Nobody there to ask means no. Doesn't know how the web is searched.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from leadline.cli.display import is_interactive, say
+
+FILE = "web-consent.json"
+
+
+def consent_asker(data_dir: Path) -> Callable[[str], Awaitable[bool]] | None:
+    """What a run calls before its first web search, or None where nobody can be asked."""
+    if not is_interactive():
+        return None
+
+    async def ask(query: str) -> bool:
+        return await asyncio.to_thread(_remembered_or_asked, query, data_dir / FILE)
+
+    return ask
+
+
+def _remembered_or_asked(query: str, file: Path) -> bool:
+    remembered = _read(file)
+    if remembered is not None:
+        return remembered
+    say("\nThe documents hold no answer. This would be sent to a web search engine:", style="bold", stderr=True)
+    say(f"  {query}", stderr=True)
+    say("Allow web searches for this data folder? [y/N] ", stderr=True)
+    granted = input().strip().casefold() in ("y", "yes")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"web": granted}) + "\n", encoding="utf-8")
+    say(f"Remembered in {file}; delete it to be asked again.", style="dim", stderr=True)
+    return granted
+
+
+def _read(file: Path) -> bool | None:
+    """What was answered before; a file that says anything else counts as not asked."""
+    try:
+        answered = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    granted = answered.get("web") if isinstance(answered, dict) else None
+    return granted if isinstance(granted, bool) else None

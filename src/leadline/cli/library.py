@@ -1,0 +1,197 @@
+"""`leadline ls`, `rm`, `verify` and `stats`: what is in the knowledge base, and whether its parts agree."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leadline.cli.command import DIFFERENT, PARTIAL, AsJson, Collection, DataDir, LockTimeout, run, settings_for
+from leadline.cli.display import is_interactive, plain, print_json, say, table
+from leadline.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from leadline.knowledge import DeleteReport, KnowledgeBase, Library, SourceInfo, VerifyReport
+
+Wanted = Annotated[
+    str, typer.Argument(metavar="DOC", help="A document's id, path or name, as ls shows them.", show_default=False)
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Bring the indexes in step with the catalog.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --repair: only say what it would do.")]
+
+
+def ls(collection: Collection = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the documents."""
+
+    async def work() -> int:
+        from leadline.knowledge import open_library
+
+        settings = settings_for(data_dir)
+        name = collection or settings.run.collection
+        async with open_library(settings, indexes=False) as library:
+            sources = await library.sources(name)
+        if as_json:
+            print_json([asdict(source) for source in sources])
+        elif sources:
+            rows = [[s.file_name, s.chunks, _day(s.created), s.doc_id, "; ".join(s.notes)] for s in sources]
+            table(["file", "chunks", "added", "id", "notes"], rows)
+        else:
+            say(f"The collection {name} is empty. `leadline ingest PATH` puts documents in.", stderr=True)
+        return 0
+
+    run(work(), as_json=as_json)
+
+
+def rm(
+    wanted: Wanted,
+    collection: Collection = None,
+    yes: Yes = False,
+    data_dir: DataDir = None,
+    lock_timeout: LockTimeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a document from the catalog and every index."""
+
+    async def work() -> int:
+        from leadline.knowledge import open_library
+
+        settings = settings_for(data_dir, lock_timeout)
+        async with open_library(settings) as library:
+            base = await library.collection(collection or settings.run.collection)
+            source = _only_one(await base.find_sources(wanted), wanted)
+            if not _may_delete(source, yes):
+                say("Nothing was removed.", stderr=True)
+                return 0
+            deleted = await base.delete(source.doc_id)
+        return _show_deletion(deleted, as_json)
+
+    run(work(), as_json=as_json)
+
+
+def verify(
+    collection: Collection = None,
+    repair: Repair = False,
+    dry_run: DryRun = False,
+    data_dir: DataDir = None,
+    lock_timeout: LockTimeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the catalog with every index. Exit code 5: they differ."""
+
+    async def work() -> int:
+        from leadline.knowledge import open_library
+
+        if dry_run and not repair:
+            raise ConfigError("--dry-run goes with --repair.", hint="Without --repair nothing is changed anyway.")
+        settings = settings_for(data_dir, lock_timeout)
+        async with open_library(settings) as library:
+            reports = [await _verified(base, repair, dry_run) for base in await _chosen(library, collection)]
+        if as_json:
+            print_json({report["collection"]: report for report in reports})
+        else:
+            for report in reports:
+                _show_verification(report)
+        return 0 if all(report["ok"] for report in reports) else DIFFERENT
+
+    run(work(), as_json=as_json)
+
+
+def stats(
+    collection: Collection = None, data_dir: DataDir = None, lock_timeout: LockTimeout = None, as_json: AsJson = False
+) -> None:
+    """Show how much is stored, by which model and in which indexes."""
+
+    async def work() -> int:
+        from leadline.knowledge import open_library
+
+        settings = settings_for(data_dir, lock_timeout)
+        async with open_library(settings) as library:
+            figures = [await base.get_stats() for base in await _chosen(library, collection)]
+        if as_json:
+            print_json({each["collection"]: each for each in figures})
+        else:
+            for each in figures:
+                table(["figure", each["collection"]], _flat(each))
+        return 0
+
+    run(work(), as_json=as_json)
+
+
+async def _chosen(library: "Library", collection: str | None) -> "list[KnowledgeBase]":
+    """The collection that was named, or all of them."""
+    names = [collection] if collection else await library.collections()
+    return [await library.collection(name) for name in names]
+
+
+def _only_one(found: "Sequence[SourceInfo]", wanted: str) -> "SourceInfo":
+    if not found:
+        raise StoreError(f"There is no document {wanted!r}.", hint="`leadline ls` lists what is there.")
+    if len(found) > 1:
+        ids = ", ".join(f"{source.doc_id} ({source.uri})" for source in found)
+        raise StoreError(f"{len(found)} documents are called {wanted!r}.", hint=f"Give the id of one: {ids}.")
+    return found[0]
+
+
+def _may_delete(source: "SourceInfo", yes: bool) -> bool:
+    """Consent to a deletion; unattended it must have been given with --yes."""
+    if yes:
+        return True
+    if not is_interactive():
+        raise ConfigError("Nobody is there to confirm the removal.", hint="Add --yes to remove without being asked.")
+    return typer.confirm(f"Remove {plain(source.file_name, one_line=True)} ({source.chunks} chunks)?", err=True)
+
+
+def _show_deletion(deleted: "DeleteReport", as_json: bool) -> int:
+    if as_json:
+        print_json(asdict(deleted))
+    else:
+        legs = ", ".join(f"{leg} {count}" for leg, count in deleted.legs.items())
+        say(f"Removed {', '.join(deleted.file_names)}: {deleted.chunks} chunks (from the indexes: {legs}).")
+        for leg, why in deleted.owed.items():
+            say(f"The {leg} index could not follow yet and will when it is next opened: {why}", style="yellow")
+    return PARTIAL if deleted.owed else 0
+
+
+async def _verified(base: "KnowledgeBase", repair: bool, dry_run: bool) -> dict[str, Any]:
+    if not repair:
+        return _as_dict(await base.verify())
+    done = await base.repair(dry_run=dry_run)
+    changes = {"added": dict(done.added), "removed": dict(done.removed), "dry_run": dry_run}
+    return {**_as_dict(done.after), "before": _as_dict(done.before), "repair": changes}
+
+
+def _as_dict(report: "VerifyReport") -> dict[str, Any]:
+    return {**asdict(report), "ok": report.ok}
+
+
+def _show_verification(report: dict[str, Any]) -> None:
+    say(f"{report['collection']}: {report['sources']} documents, {report['chunks']} chunks", style="bold")
+    rows = [[leg, r["expected"], r["found"], len(r["missing"]), len(r["extra"])] for leg, r in report["legs"].items()]
+    table(["index", "expected", "found", "missing", "extra"], rows)
+    if done := report.get("repair"):
+        verb = "would be" if done["dry_run"] else "were"
+        added, removed = sum(done["added"].values()), sum(done["removed"].values())
+        say(f"{added} chunks {verb} added to the indexes, {removed} taken out.")
+    if report["ok"]:
+        say("Catalog and indexes agree.", style="green")
+    for problem in report["problems"]:
+        say(f"Difference: {problem}.", style="red")
+    if report["problems"] and "repair" not in report:
+        say("`leadline verify --repair` brings the indexes in step with the catalog.")
+
+
+def _flat(figures: dict[str, Any], above: str = "") -> list[list[object]]:
+    """Nested figures as rows; `collection` stands in the header already."""
+    rows: list[list[object]] = []
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            rows += _flat(value, f"{above}{key} ")
+        elif key != "collection":
+            rows.append([f"{above}{key}", ", ".join(map(str, value)) if isinstance(value, list) else value])
+    return rows
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,57 @@
+"""Consent to a web search: asked once, remembered, never assumed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from leadline.cli import consent
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
+    """Somebody at the terminal who gives these answers; returns what is left of them."""
+    left = list(answers)
+    monkeypatch.setattr(consent, "is_interactive", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda *_: left.pop(0))
+    return left
+
+
+def test_nobody_there_means_no_asker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal there is nobody to ask, which a run takes for a no."""
+    monkeypatch.setattr(consent, "is_interactive", lambda: False)
+    (tmp_path / consent.FILE).write_text('{"web": true}', encoding="utf-8")
+    assert consent.consent_asker(tmp_path) is None
+
+
+@pytest.mark.parametrize(("typed", "granted"), [("y", True), ("YES", True), ("", False), ("n", False), ("what", False)])
+def test_only_a_clear_yes_is_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, granted: bool) -> None:
+    """Anything but y or yes is a no; the query that would go out is shown first."""
+    answer(monkeypatch, typed)
+    asker = consent.consent_asker(tmp_path)
+    assert asker is not None
+    assert asyncio.run(asker("capital of France")) is granted
+
+
+def test_the_query_is_shown_and_the_answer_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second search doesn't ask again; the file that remembers is named."""
+    left = answer(monkeypatch, "y")
+    asker = consent.consent_asker(tmp_path)
+    assert asker is not None
+    assert asyncio.run(asker("capital of France")) is True
+    assert asyncio.run(asker("another question")) is True
+    assert left == []
+    shown = capsys.readouterr().err
+    assert "capital of France" in shown
+    assert consent.FILE in shown
+
+
+def test_a_damaged_memory_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that says neither yes nor no is not taken for a yes."""
+    (tmp_path / consent.FILE).write_text('{"web": "sure"}', encoding="utf-8")
+    left = answer(monkeypatch, "n")
+    asker = consent.consent_asker(tmp_path)
+    assert asker is not None
+    assert asyncio.run(asker("q")) is False
+    assert left == []
