@@ -3,10 +3,11 @@
 Plain JSON types only (no numpy, no classes but messages), so that any checkpointer can store it. Calls nothing.
 """
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict  # typing's own can't be validated by pydantic before Python 3.12
 
 Leg = str  # "vector", "bm25", "graph", "web", or the name of a retriever somebody adds
 Evidence = Literal["relevant", "irrelevant", "unranked", "nothing"]

@@ -13,10 +13,12 @@ from langgraph.runtime import Runtime
 
 from leadline.citations import check_answer
 from leadline.config import RunContext
+from leadline.decision import Remedies
 from leadline.graph.routing import after_planner, after_reflection, after_reranker
 from leadline.graph.tracing import traced
 from leadline.models.base import Reranker
 from leadline.nodes.aggregator import aggregator
+from leadline.nodes.allowance import remedies
 from leadline.nodes.asking import OpenChat
 from leadline.nodes.compressor import CountTokens, compressor
 from leadline.nodes.hybrid import Retrievers, hybrid
@@ -36,7 +38,7 @@ Graph = StateGraph[RAGState, RunContext, RAGInput, RAGState]
 class Dependencies:
     """What the nodes call. Loaders are called at each use: they answer from memory once something is loaded.
 
-    `retrievers` and `facts` are given the collection. `sentence_scorer` scores the sentences that are quoted.
+    `retrievers` is given the collection. `sentence_scorer` scores the sentences that are quoted.
     `search` None: there is no web. `ask_consent` None: nobody can be asked, so consent `ask` means no.
     """
 
@@ -45,24 +47,33 @@ class Dependencies:
     sentence_scorer: Callable[[], Awaitable[Reranker]]
     count_tokens: CountTokens
     chat: OpenChat
-    facts: Callable[[str], Awaitable[Facts]]
+    facts: Callable[[], Awaitable[Facts]]
     search: WebSearch | None = None
     ask_consent: AskConsent | None = None
     check: CheckAnswer = field(default=check_answer)
     rerank_timeout_s: float = 60.0
 
-    def web_reachable(self, context: RunContext) -> bool:
-        """Whether the web could be asked at all: there is a client and, where consent is `ask`, somebody to ask."""
-        return self.search is not None and (context.web_consent != "ask" or self.ask_consent is not None)
+    def left(self, state: RAGState, context: RunContext) -> Remedies:
+        """What a run can still try, now."""
+        somebody_to_ask = self.ask_consent is not None or context.web_consent != "ask"
+        reachable = self.search is not None and somebody_to_ask
+        return remedies(state, context, web_reachable=reachable, now=time.time())
 
 
 def build_graph(deps: Dependencies) -> Graph:
     """The one graph of every surface, not compiled yet."""
 
     def route_evidence(state: RAGState, runtime: Runtime[RunContext]) -> str:
-        reachable = deps.web_reachable(runtime.context)
-        return after_reranker(state, runtime.context, web_reachable=reachable, now=time.time())
+        return after_reranker(state, deps.left(state, runtime.context))
 
+    write = partial(reasoning, chat=deps.chat, sentence_scorer=deps.sentence_scorer)
+    reflect = partial(
+        reflection,
+        check=deps.check,
+        chat=deps.chat,
+        facts=deps.facts,
+        left=deps.left,
+    )
     graph: Graph = StateGraph(RAGState, context_schema=RunContext, input_schema=RAGInput)
 
     graph.add_node("planner", traced("planner", partial(planner, chat=deps.chat)))
@@ -73,16 +84,8 @@ def build_graph(deps: Dependencies) -> Graph:
         "reranker", traced("reranker", partial(reranker, load=deps.reranker, timeout_s=deps.rerank_timeout_s))
     )
     graph.add_node("compressor", traced("compressor", partial(compressor, count_tokens=deps.count_tokens)))
-    graph.add_node(
-        "reasoning", traced("reasoning", partial(reasoning, chat=deps.chat, sentence_scorer=deps.sentence_scorer))
-    )
-    graph.add_node(
-        "reflection",
-        traced(
-            "reflection",
-            partial(reflection, check=deps.check, chat=deps.chat, facts=deps.facts, web_reachable=deps.web_reachable),
-        ),
-    )
+    graph.add_node("reasoning", traced("reasoning", write))
+    graph.add_node("reflection", traced("reflection", reflect))
 
     graph.add_edge(START, "planner")
     graph.add_conditional_edges("planner", after_planner, ["hybrid", "web", "reasoning"])

@@ -36,9 +36,10 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
     async def chat(model: str) -> ChatModel:
         return await asyncio.to_thread(open_chat, model, settings)
 
-    async def facts(collection: str) -> Facts:
-        names = {"embedder": library.embedder.name, "reranker": settings.reranker_model}
-        return Facts(models=names, generation=await library.generation(collection))
+    async def facts() -> Facts:
+        embedder = await asyncio.to_thread(lambda: library.embedder.name)
+        models = {"embedder": embedder, "reranker": settings.reranker_model}
+        return Facts(models=models, generation=await library.generation())
 
     return Dependencies(
         retrievers=library.retrievers,

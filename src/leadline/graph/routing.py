@@ -4,8 +4,7 @@ from typing import Literal
 
 from langgraph.graph import END
 
-from leadline.config import RunContext
-from leadline.nodes.allowance import remedies
+from leadline.decision import Remedies
 from leadline.ranking import evidence_sign
 from leadline.state import RAGState
 
@@ -17,9 +16,7 @@ def after_planner(state: RAGState) -> list[Literal["hybrid", "web", "reasoning"]
     return ["hybrid", "web"] if "web" in state["passes"][0]["sources"] else ["hybrid"]
 
 
-def after_reranker(
-    state: RAGState, context: RunContext, *, web_reachable: bool, now: float
-) -> Literal["compressor", "reflection"]:
+def after_reranker(state: RAGState, left: Remedies) -> Literal["compressor", "reflection"]:
     """To the writer only where that can help.
 
     No answer is written from passages known to be irrelevant, or from none, while something is left to try; nor
@@ -27,7 +24,6 @@ def after_reranker(
     """
     if _written_before(state):
         return "reflection"
-    left = remedies(state, context, web_reachable=web_reachable, now=now)
     hopeless = evidence_sign(state.get("context", [])) in ("irrelevant", "nothing")
     return "reflection" if hopeless and (left.retry or left.escalate) else "compressor"
 

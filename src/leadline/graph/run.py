@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from leadline.config import RunContext, Settings
 from leadline.errors import LeadlineError, ThreadBusy
 from leadline.events import FinalEvent, RunEvent
-from leadline.graph.build import build_graph
+from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.opening import dependencies
 from leadline.graph.threads import ThreadSaver, open_threads
 from leadline.knowledge import Library, open_library
@@ -36,11 +36,13 @@ _EVENTS: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
 class App:
     """An open installation. One at a time serves any number of runs at once, one per conversation."""
 
-    def __init__(self, graph: Compiled, conversations: Compiled, *, settings: Settings, threads: ThreadSaver) -> None:
-        self.graph = graph
-        self.threads = threads
+    def __init__(self, settings: Settings, library: Library, threads: ThreadSaver, deps: Dependencies) -> None:
         self.settings = settings
-        self._conversations = conversations
+        self.library = library
+        self.threads = threads
+        graph = build_graph(deps)
+        self.graph: Compiled = graph.compile()
+        self._conversations: Compiled = graph.compile(checkpointer=threads)
         self._busy: set[str] = set()
 
     async def stream(
@@ -117,8 +119,7 @@ async def open_app(
             library = await stack.enter_async_context(open_library(settings))
         await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
         threads = await stack.enter_async_context(open_threads(settings.data_dir / "threads.db"))
-        graph = build_graph(dependencies(settings, library, ask_consent=ask_consent))
-        yield App(graph.compile(), graph.compile(checkpointer=threads), settings=settings, threads=threads)
+        yield App(settings, library, threads, dependencies(settings, library, ask_consent=ask_consent))
 
 
 def recursion_limit(context: RunContext) -> int:

@@ -53,8 +53,8 @@ class _Installation:
     async def chat(self, model: str) -> ChatModel:
         return await (await self._opened()).chat(model)
 
-    async def facts(self, collection: str) -> Facts:
-        return await (await self._opened()).facts(collection)
+    async def facts(self) -> Facts:
+        return await (await self._opened()).facts()
 
     async def search(self, query: str, *, k: int) -> list[WebResult]:
         client = (await self._opened()).search

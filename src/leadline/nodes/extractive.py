@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leadline.citations.markers import clean_answer
 from leadline.models.base import Reranker
 from leadline.ranking import is_scored
 from leadline.state import EvidenceBlock
@@ -61,11 +62,16 @@ def _with_heading(quote: Quote, evidence: Sequence[EvidenceBlock]) -> str:
 
 def _quotable(evidence: Sequence[EvidenceBlock]) -> list[Quote]:
     return [
-        Quote(block["n"], start, " ".join(text.split()))
+        Quote(block["n"], start, _as_quoted(text))
         for block in evidence
         for start, _, text in block["sentences"]
         if not text.endswith(("?", "？", "؟")) and not _HEADING.match(text)
     ]
+
+
+def _as_quoted(text: str) -> str:
+    """The sentence on one line, without the document's own `[3]`: in an answer they would be taken for citations."""
+    return clean_answer(" ".join(text.split()), frozenset())[0]
 
 
 def _best(scored: Sequence[Quote]) -> list[Quote]:

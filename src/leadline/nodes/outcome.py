@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from leadline.config import RunContext
 from leadline.decision import Decision
 from leadline.nodes.wording import abstention
-from leadline.state import Citation, ContextRow, Document, Evidence, Grounding, RAGState, Result, Usage, Verdict
+from leadline.state import Citation, ContextRow, Document, Evidence, Grounding, RAGState, Result, Verdict
 
 NEAREST = 3
 
@@ -38,14 +38,11 @@ def result_of(
     decision: Decision,
     checked: Checked,
     facts: Facts,
-    *,
-    seconds: float,
 ) -> Result:
     """The whole result. An answer and citations stand in it only when the run answered."""
     status = decision.status or "error"
     answered = status == "answered"
-    usage = Usage({**state.get("usage", {}), "seconds": round(seconds, 3)})
-    degraded = list(dict.fromkeys([*state.get("degraded", []), *decision.degraded]))
+    degraded = state.get("degraded", [])
     result = Result(
         question=state["question"],
         status=status,
@@ -59,7 +56,7 @@ def result_of(
         queries=list(dict.fromkeys(search["query"] for search in state.get("passes", []))),
         web_used=state.get("web_used", False),
         degraded=degraded,
-        usage=usage,
+        usage=state.get("usage", {}),
         models={**facts.models, "llm": context.llm or "extractive"},
         generation=facts.generation,
     )

@@ -15,17 +15,17 @@ from pydantic import BaseModel, Field
 
 from leadline.citations import AnswerCheck
 from leadline.config import RunContext
-from leadline.decision import Decision, decide
+from leadline.decision import Decision, Remedies, decide
 from leadline.errors import ModelError
 from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
-from leadline.nodes.allowance import is_new, llm_allowed, remedies, wider
+from leadline.nodes.allowance import is_new, llm_allowed, wider
 from leadline.nodes.asking import OpenChat, ask_for
 from leadline.nodes.outcome import Checked, Facts, result_of
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
 from leadline.prompts import format_evidence, render
 from leadline.ranking import evidence_sign
-from leadline.state import EvidenceBlock, Pass, RAGState, RAGUpdate, Usage
+from leadline.state import EvidenceBlock, Pass, RAGState, RAGUpdate, Usage, add_usage, merge_unique
 
 
 class CheckAnswer(Protocol):
@@ -46,15 +46,15 @@ async def reflection(
     *,
     check: CheckAnswer,
     chat: OpenChat,
-    facts: Callable[[str], Awaitable[Facts]],
-    web_reachable: Callable[[RunContext], bool],
+    facts: Callable[[], Awaitable[Facts]],
+    left: Callable[[RAGState, RunContext], Remedies],
 ) -> RAGUpdate:
     """Writes the verdict, and either the next search or the result. A finished run keeps no passage in its state."""
     checked, degraded = await _checked(state, runtime, check)
     decision = decide(
         checked.evidence,
         checked.grounding,
-        remedies(state, runtime.context, web_reachable=web_reachable(runtime.context), now=time.time()),
+        left(state, runtime.context),
         interrupted=state.get("draft_status") == "interrupted",
         legs_failed=_legs_failed(state),
     )
@@ -66,8 +66,14 @@ async def reflection(
     elif decision.action == "escalate":
         update = _escalate(state, runtime, decision)
     else:
-        final: RAGState = {**state, "degraded": [*state.get("degraded", []), *degraded]}
-        update = _finish(final, runtime, decision, checked, await facts(runtime.context.collection))
+        took = Usage(seconds=round(time.time() - state["started_at"], 3))
+        degraded = [*degraded, *decision.degraded]
+        final: RAGState = {
+            **state,
+            "degraded": merge_unique(state.get("degraded", []), degraded),
+            "usage": add_usage(state.get("usage", {}), took),
+        }
+        update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
     update["verdict"] = {
         "evidence": checked.evidence,
@@ -160,14 +166,7 @@ def _escalate(state: RAGState, runtime: Runtime[RunContext], decision: Decision)
 def _finish(
     state: RAGState, runtime: Runtime[RunContext], decision: Decision, checked: Checked, facts: Facts
 ) -> RAGUpdate:
-    result = result_of(
-        state,
-        runtime.context,
-        decision,
-        checked,
-        facts,
-        seconds=time.time() - state["started_at"],
-    )
+    result = result_of(state, runtime.context, decision, checked, facts)
     for citation in result["citations"]:
         emit(runtime, CitationEvent(citation=dict(citation)))
     said = result["answer"] and result["status"] in ("answered", "abstained")
@@ -178,7 +177,6 @@ def _finish(
         "status": result["status"],
         "result": result,
         "messages": [AIMessage(result["answer"])] if said else [],
-        "usage": Usage(seconds=result["usage"]["seconds"]),
         "candidates": overwrite({}),
         "documents": [],
         "scores": {},

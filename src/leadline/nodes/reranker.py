@@ -5,6 +5,7 @@ document counts as not scored: no threshold ever meets a score it wasn't made fo
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from langgraph.runtime import Runtime
@@ -66,7 +67,7 @@ async def _scores(model: Reranker, questions: Sequence[str], state: RAGState) ->
 def _best(scores: Scores, document: Document) -> float:
     chunk_id = document["metadata"]["chunk_id"]
     given = [known[chunk_id] for known in scores.values() if is_scored(known.get(chunk_id, 0.0))]
-    return max(given, default=0.0)
+    return max(given, default=math.nan)  # not 0.0: that would be taken for a logit of exactly zero
 
 
 def passage_text(document: Document) -> str:

@@ -105,9 +105,15 @@ _SCRIPTS: tuple[tuple[Language, re.Pattern[str]], ...] = (
     ("ar", re.compile(r"[\u0600-\u06ff]")),
 )
 _WORDS: dict[Language, frozenset[str]] = {
-    "de": _phrases("der|die|das|ist|und|wie|wer|wann|wo|welche|welcher|warum|ein|eine|nicht|hallo|danke|bist"),
-    "es": _phrases("el|la|los|las|es|y|cómo|quién|cuándo|dónde|qué|cuál|por|un|una|hola|gracias|eres|adiós"),
-    "fr": _phrases("le|la|les|est|et|comment|qui|quand|où|quel|quelle|pourquoi|un|une|des|bonjour|merci|salut"),
+    "de": _phrases(
+        "der|die|das|ist|und|wie|wer|wann|wo|welche|welcher|warum|ein|eine|nicht|hallo|guten|danke|dank|tschüss|bist"
+    ),
+    "es": _phrases(
+        "el|la|los|las|es|y|cómo|quién|cuándo|dónde|qué|cuál|por|un|una|hola|buenos|buenas|gracias|eres|hasta|adiós"
+    ),
+    "fr": _phrases(
+        "le|la|les|est|et|comment|qui|quand|où|quel|quelle|pourquoi|un|une|des|bonjour|bonsoir|merci|salut|es|tu|revoir"
+    ),
 }
 
 

@@ -1,0 +1,76 @@
+"""What a run may still do, by its budgets and the searches it made."""
+
+from typing import Any
+
+import pytest
+
+from leadline.config import Budgets, RunContext
+from leadline.decision import Remedies
+from leadline.nodes.allowance import MAX_WIDTH, llm_allowed, remedies
+
+RUN: Any = {"started_at": 100.0, "query": "q", "width": 10, "retry_count": 0, "passes": []}
+
+
+def left(state: Any = None, *, web_reachable: bool = True, now: float = 101.0, **knobs: Any) -> Remedies:
+    """The remedies of a run in this state."""
+    return remedies({**RUN, **(state or {})}, RunContext(**knobs), web_reachable=web_reachable, now=now)
+
+
+def test_a_fresh_run_has_both() -> None:
+    """Nothing spent: retry and escalate."""
+    assert left() == Remedies(retry=True, escalate=True)
+
+
+@pytest.mark.parametrize(
+    ("state", "knobs"),
+    [
+        ({}, {"web": "never"}),
+        ({}, {"web_consent": "no"}),
+        ({}, {"web_reachable": False}),
+        ({"web_used": True}, {}),
+        ({"web_denied": True}, {}),
+        ({"usage": {"web_calls": 2}}, {}),
+        ({}, {"budgets": Budgets(web_calls=0)}),
+    ],
+)
+def test_the_web_is_closed_by_policy_consent_use_or_budget(state: Any, knobs: Any) -> None:
+    """Each of them takes escalating away, and nothing else."""
+    assert left(state, **knobs) == Remedies(retry=True, escalate=False)
+
+
+@pytest.mark.parametrize(
+    ("state", "knobs"),
+    [
+        ({"retry_count": 2}, {}),
+        ({}, {"max_retries": 0}),
+        ({"width": MAX_WIDTH, "passes": [{"query": "q", "width": MAX_WIDTH, "sources": ["documents"]}]}, {}),
+    ],
+)
+def test_no_retry_without_a_retry_left_or_a_search_not_made(state: Any, knobs: Any) -> None:
+    """A retry that would repeat a search is none."""
+    assert left(state, **knobs) == Remedies(retry=False, escalate=True)
+
+
+def test_spent_time_takes_every_remedy() -> None:
+    """Both need time."""
+    assert left(now=500.0) == Remedies(retry=False, escalate=False)
+
+
+@pytest.mark.parametrize(
+    ("usage", "allowed"),
+    [
+        ({}, True),
+        ({"llm_calls": 12}, False),
+        ({"llm_calls": 11}, True),
+        ({"prompt_tokens": 59_000, "completion_tokens": 1_000}, False),
+        ({"cost": 1.01}, False),
+    ],
+)
+def test_an_llm_call_must_fit_every_budget(usage: Any, allowed: bool) -> None:
+    """Calls, tokens and money each can be spent."""
+    assert llm_allowed(usage, Budgets()) is allowed
+
+
+def test_calls_can_be_set_aside() -> None:
+    """The last call is kept for the answer."""
+    assert not llm_allowed({"llm_calls": 11}, Budgets(), keep_calls=1)

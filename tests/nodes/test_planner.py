@@ -1,0 +1,133 @@
+"""The planner node: which question, which way, and a fresh start."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+
+from leadline.errors import ChatFailed
+from leadline.nodes.planner import planner
+
+
+def chat_of(model: Any) -> Any:
+    """Opens `model`, whatever its name."""
+
+    async def open_chat(name: str) -> Any:
+        return model
+
+    return open_chat
+
+
+NONE = chat_of(None)
+
+
+async def test_the_question_is_the_last_message(bench: Any, applied: Any) -> None:
+    """One search is planned for it, as wide as the run says."""
+    state: Any = {"messages": [HumanMessage("What is the vault code?")]}
+    after = applied(state, await planner(state, bench.runtime(top_k=7), chat=NONE))
+    assert after["question"] == after["query"] == "What is the vault code?"
+    assert after["route"] == "search"
+    assert after["passes"] == [{"query": "What is the vault code?", "width": 7, "sources": ["documents"]}]
+    assert len(after["messages"]) == 1
+
+
+async def test_a_question_without_a_message_becomes_one(bench: Any, applied: Any) -> None:
+    """A caller may give just the question; the conversation has it after."""
+    state: Any = {"question": "What is the vault code?", "messages": []}
+    after = applied(state, await planner(state, bench.runtime(), chat=NONE))
+    assert [message.text for message in after["messages"]] == ["What is the vault code?"]
+
+
+async def test_a_new_message_wins_over_the_last_runs_question(bench: Any, applied: Any) -> None:
+    """What is left of the last run is not the question."""
+    state: Any = {
+        "question": "Old?",
+        "result": {"question": "Old?"},
+        "messages": [HumanMessage("Old?"), AIMessage("Old."), HumanMessage("Something new about the pump?")],
+    }
+    update = await planner(state, bench.runtime(), chat=NONE)
+    assert update["question"].startswith("Something new about the pump?")
+
+
+async def test_a_new_question_wins_over_an_old_message(bench: Any) -> None:
+    """A second call with just a question is about that question, also when the last one got no answer."""
+    state: Any = {"question": "A new one for you?", "result": {"question": "Old?"}, "messages": [HumanMessage("Old?")]}
+    update = await planner(state, bench.runtime(), chat=NONE)
+    assert update["question"].startswith("A new one for you?")
+    assert [message.text for message in update["messages"]] == ["A new one for you?"]
+
+
+async def test_small_talk_needs_no_search(bench: Any, applied: Any) -> None:
+    """A greeting goes straight to the reply."""
+    state: Any = {"messages": [HumanMessage("Hello!")]}
+    after = applied(state, await planner(state, bench.runtime(), chat=NONE))
+    assert (after["route"], after["passes"]) == ("direct", [])
+
+
+async def test_always_plans_the_web_beside_the_documents(bench: Any) -> None:
+    """The policy `always` is a source of the first pass."""
+    state: Any = {"messages": [HumanMessage("What is the vault code?")]}
+    update = await planner(state, bench.runtime(web="always"), chat=NONE)
+    assert update["passes"][0]["sources"] == ["documents", "web"]
+
+
+async def test_a_run_starts_fresh(bench: Any, applied: Any, passage: Any) -> None:
+    """Everything the last run spent and found is reset."""
+    spent: Any = {
+        "messages": [HumanMessage("Is there a vault?")],
+        "candidates": {"bm25": [passage("x")]},
+        "documents": [passage("x")],
+        "context": [passage("x")],
+        "evidence": [{"n": 1, "chunk_id": "x", "sentences": [], "document": passage("x")}],
+        "scores": {"q": {"x": 1.0}},
+        "answer": "old",
+        "draft_status": "interrupted",
+        "citations": [],
+        "flags": ["weak_evidence"],
+        "retry_count": 8,
+        "web_used": True,
+        "web_denied": True,
+        "degraded": ["vector"],
+        "usage": {"llm_calls": 12, "web_calls": 2},
+        "started_at": 1.0,
+    }
+    after = applied(spent, await planner(spent, bench.runtime(), chat=NONE))
+    empty = ("candidates", "documents", "context", "evidence", "scores", "answer", "citations", "flags", "degraded")
+    assert not any(after[key] for key in (*empty, "retry_count", "web_used", "web_denied", "usage"))
+    assert after["draft_status"] == "none"
+    assert after["started_at"] > 1.0
+
+
+async def test_a_follow_up_by_rule_borrows_from_the_standalone_question(bench: Any) -> None:
+    """The third turn leans on what the second one meant, not on its words."""
+    state: Any = {
+        "result": {"question": "Who founded it? (Acme Corp)"},
+        "messages": [HumanMessage("Who founded it?"), AIMessage("Dana."), HumanMessage("When was that?")],
+    }
+    assert (await planner(state, bench.runtime(), chat=NONE))["question"] == "When was that? (Acme Corp)"
+
+
+async def test_an_llm_makes_a_follow_up_stand_alone(bench: Any, scripted: Any, applied: Any) -> None:
+    """Its question is searched for, and the call is counted."""
+    model = scripted(fields={"question": "Who founded Acme Corp?"})
+    state: Any = {"messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who made it?")]}
+    after = applied(state, await planner(state, bench.runtime(llm="x", show_prompts=True), chat=chat_of(model)))
+    assert after["question"] == "Who founded Acme Corp?"
+    assert after["usage"]["llm_calls"] == 1
+    assert bench.of("prompt")[0]["messages"] == list(model.seen[0])
+
+
+async def test_a_failing_llm_leaves_the_rule(bench: Any, scripted: Any, applied: Any) -> None:
+    """The run goes on by rule and says so."""
+    model = scripted(error=ChatFailed("503"))
+    state: Any = {"messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who made it?")]}
+    after = applied(state, await planner(state, bench.runtime(llm="x"), chat=chat_of(model)))
+    assert after["question"] == "Who made it? (Acme Corp)"
+    assert after["degraded"] == ["planner"]
+
+
+async def test_a_first_question_costs_no_call(bench: Any, scripted: Any) -> None:
+    """There is nothing to make it stand on."""
+    model = scripted(fields={"question": "other"})
+    state: Any = {"messages": [HumanMessage("What is it?")]}
+    update = await planner(state, bench.runtime(llm="x"), chat=chat_of(model))
+    assert (update["question"], model.seen) == ("What is it?", [])

@@ -1,0 +1,134 @@
+"""The reasoning node: quoted or written, streamed, and never without evidence."""
+
+from typing import Any
+
+import pytest
+
+from leadline.config import Budgets
+from leadline.errors import ChatFailed, ChatInterrupted, ModelUnavailable
+from leadline.nodes.compressor import compressor
+from leadline.nodes.reasoning import reasoning
+
+QUESTION = "What is the vault code?"
+
+
+def opens(model: Any) -> Any:
+    """Opens `model`, whatever its name."""
+
+    async def open_chat(name: str) -> Any:
+        return model
+
+    return open_chat
+
+
+def scorer(model: Any) -> Any:
+    """Loads `model`, or raises it."""
+
+    async def load() -> Any:
+        if isinstance(model, Exception):
+            raise model
+        return model
+
+    return load
+
+
+@pytest.fixture
+async def state(bench: Any, passage: Any, applied: Any) -> Any:
+    """A state with two numbered passages."""
+    context = [
+        passage("Tomatoes like the sun. Is there a vault code? The vault code is 7719.[5] It was set in May.", "a"),
+        passage("The vault code is 7719. Nobody knows why.", "b"),
+    ]
+    given: Any = {"question": QUESTION, "route": "search", "context": context}
+    update = await compressor(given, bench.runtime(), count_tokens=lambda text: len(text.split()))
+    return applied(given, update)
+
+
+def said(bench: Any) -> str:
+    """What was streamed, joined."""
+    return "".join(event["text"] for event in bench.of("token"))
+
+
+async def test_quotes_the_sentence_that_answers(bench: Any, state: Any, words: Any, applied: Any) -> None:
+    """Word for word, with its number, once; questions, weak sentences and the document's own marks are left out."""
+    after = applied(state, await reasoning(state, bench.runtime(), chat=opens(None), sentence_scorer=scorer(words)))
+    assert after["answer"] == said(bench) == "The vault code is 7719. [1]"
+    assert after["draft_status"] == "complete"
+    assert len(words.calls) == 1
+
+
+async def test_nothing_positive_is_no_answer(bench: Any, state: Any, words: Any, applied: Any) -> None:
+    """No sentence above zero: an empty draft, no token."""
+    asked = {**state, "question": "What colour does France paint bridges?"}
+    after = applied(asked, await reasoning(asked, bench.runtime(), chat=opens(None), sentence_scorer=scorer(words)))
+    assert (after["answer"], said(bench)) == ("", "")
+
+
+@pytest.mark.parametrize("llm", [None, "x"])
+async def test_without_evidence_nobody_is_asked(
+    bench: Any, words: Any, scripted: Any, applied: Any, llm: str | None
+) -> None:
+    """An LLM never answers from memory."""
+    model = scripted(["Paris."])
+    empty: Any = {"question": "Capital of France?", "route": "search", "evidence": []}
+    update = await reasoning(empty, bench.runtime(llm=llm), chat=opens(model), sentence_scorer=scorer(words))
+    after = applied(empty, update)
+    assert (after["answer"], model.seen, words.calls) == ("", [], [])
+
+
+async def test_an_llm_streams_and_unknown_numbers_never_show(
+    bench: Any, state: Any, words: Any, scripted: Any, applied: Any
+) -> None:
+    """Pieces pass on as they come; a number of no passage is left out; the call is counted."""
+    model = scripted(["The code ", "is 7719 [", "1]", "[9]."])
+    runtime = bench.runtime(llm="x", show_prompts=True)
+    after = applied(state, await reasoning(state, runtime, chat=opens(model), sentence_scorer=scorer(words)))
+    assert after["answer"] == said(bench) == "The code is 7719 [1]."
+    assert len(bench.of("token")) > 1
+    assert after["usage"] == {"llm_calls": 1, "prompt_tokens": 10, "completion_tokens": 5, "cost": 0.01}
+    assert bench.of("prompt")[0]["node"] == "reasoning"
+
+
+async def test_a_broken_stream_is_interrupted(bench: Any, state: Any, words: Any, scripted: Any, applied: Any) -> None:
+    """What came is kept as a draft that is no answer."""
+    model = scripted(["The code "], error=ChatInterrupted("closed"))
+    update = await reasoning(state, bench.runtime(llm="x"), chat=opens(model), sentence_scorer=scorer(words))
+    after = applied(state, update)
+    assert (after["draft_status"], after["degraded"]) == ("interrupted", ["llm"])
+
+
+async def test_a_failing_llm_is_stood_in_for_by_quotes(
+    bench: Any, state: Any, words: Any, scripted: Any, applied: Any
+) -> None:
+    """The answer is quoted, what was shown before is retracted, and `degraded` says that the LLM failed."""
+    model = scripted(["Half"], error=ChatFailed("500"))
+    update = await reasoning(state, bench.runtime(llm="x"), chat=opens(model), sentence_scorer=scorer(words))
+    after = applied(state, update)
+    assert after["answer"] == "The vault code is 7719. [1]"
+    assert after["degraded"] == ["llm"]
+    assert len(bench.of("retract")) == 1
+
+
+async def test_a_spent_budget_is_stood_in_for_by_quotes(
+    bench: Any, state: Any, words: Any, scripted: Any, applied: Any
+) -> None:
+    """No call is made that the budget has no room for."""
+    model = scripted(["The code"])
+    runtime = bench.runtime(llm="x", budgets=Budgets(llm_calls=0))
+    after = applied(state, await reasoning(state, runtime, chat=opens(model), sentence_scorer=scorer(words)))
+    assert (after["answer"], model.seen) == ("The vault code is 7719. [1]", [])
+    assert after["degraded"] == ["llm"]
+
+
+async def test_without_a_scorer_nothing_is_quoted(bench: Any, state: Any, applied: Any) -> None:
+    """No guess which sentence answers."""
+    gone = scorer(ModelUnavailable("gone"))
+    after = applied(state, await reasoning(state, bench.runtime(), chat=opens(None), sentence_scorer=gone))
+    assert (after["answer"], after["draft_status"], after["degraded"]) == ("", "failed", ["reranker"])
+
+
+async def test_small_talk_is_answered_by_rule(bench: Any, words: Any, applied: Any) -> None:
+    """The direct route says the fixed reply."""
+    state: Any = {"question": "Hello!", "route": "direct"}
+    after = applied(state, await reasoning(state, bench.runtime(), chat=opens(None), sentence_scorer=scorer(words)))
+    assert after["answer"] == said(bench) != ""
