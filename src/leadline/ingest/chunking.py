@@ -11,6 +11,7 @@ from itertools import groupby
 
 from leadline.drafts import ChunkDraft
 from leadline.ingest.extracted import Block, Extracted
+from leadline.ingest.sentences import trimmed
 from leadline.ingest.units import Unit, block_units
 from leadline.models.base import Tokenizer
 
@@ -45,9 +46,9 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 
 def _without_titles(blocks: Sequence[Block]) -> Iterator[Block]:
     """All blocks but the headings that something stands under: those are in its path."""
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
-        covers = block.kind == "heading" and following is not None and len(following.headings) > len(block.headings)
-        if not covers:
+    for i, block in enumerate(blocks):
+        below = blocks[i + 1 : i + 2]
+        if block.kind != "heading" or not below or len(below[0].headings) <= len(block.headings):
             yield block
 
 
@@ -127,10 +128,9 @@ class _Cutter:
 
     def _halves(self, unit: Unit) -> Iterator[ChunkDraft]:
         middle = (unit.start + unit.end) // 2
-        first = replace(unit, end=middle, cut=True)
-        second = replace(unit, start=middle, cut=True)
-        yield from self._drafts([first])
-        yield from self._drafts([second])
+        for half in ((unit.start, middle), (middle, unit.end)):
+            if (span := trimmed(self._text, *half)) is not None:
+                yield from self._drafts([replace(unit, start=span[0], end=span[1], cut=True)])
 
     def _draft(self, group: list[Unit], tokens: int) -> ChunkDraft:
         start, end, block = group[0].start, group[-1].end, group[0].block

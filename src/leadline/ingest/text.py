@@ -170,7 +170,8 @@ def _oddity(char: str, before: str, after: str) -> float:
     if category[0] == "L":
         capital_inside = category == "Lu" and before.islower()
         mixed = any(near.isalpha() and _latin(near) != _latin(char) for near in (before, after))
-        return 2.0 * capital_inside + 2.0 * mixed
+        alone = not before.isalpha() and not after.isalpha()
+        return 2.0 * capital_inside + 2.0 * mixed + 0.2 * alone
     if category in {"Pi", "Pf", "Pd", "Po"}:
         return 0.0 if not (before.isalpha() and after.isalpha()) or char in "’·" else 1.0
     if category == "Sc":

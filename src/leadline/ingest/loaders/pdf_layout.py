@@ -61,27 +61,41 @@ def lines_of(fragments: Sequence[tuple[str, float]]) -> list[Line]:
 def without_running_heads(pages: Sequence[list[Line]]) -> tuple[list[list[Line]], int]:
     """The pages without the lines that stand at the edge of most of them; the first of each is kept.
 
-    Lines count as the same when they differ by the number of their page only. The second value is how many went.
+    Such a line differs by the number of its page only, and is either numbered or in letters of another size than the
+    text: a form's `Status: passed` may stand on every page as well. The second value is how many lines went.
     """
-    counts = Counter(key for number, page in enumerate(pages, 1) for key in {k for _, k in _edges(page, number)})
+    body = _text_size(pages)
+    edges = [dict(_edges(page, number, body)) for number, page in enumerate(pages, 1)]
+    counts = Counter(key for edge in edges for key in set(edge.values()))
     needed = max(MIN_RUNNING_PAGES, RUNNING_SHARE * len(pages))
-    running = {key for key, count in counts.items() if count >= needed}
     seen: set[str] = set()
-    removed = 0
     kept = []
-    for number, page in enumerate(pages, 1):
-        drop = {i for i, key in _edges(page, number) if key in seen}
-        seen |= {key for _, key in _edges(page, number)} & running
-        removed += len(drop)
-        kept.append([line for i, line in enumerate(page) if i not in drop])
-    return kept, removed
+    for page, edge in zip(pages, edges, strict=True):
+        kept.append([line for i, line in enumerate(page) if edge.get(i) not in seen])
+        seen |= {key for key in edge.values() if counts[key] >= needed}
+    return kept, sum(map(len, pages)) - sum(map(len, kept))
 
 
-def _edges(page: list[Line], number: int) -> list[tuple[int, str]]:
-    """Index and text of the first and last lines of a page, its own number taken out."""
+def _edges(page: list[Line], number: int, body: float) -> Iterator[tuple[int, str]]:
+    """Index and text of the first and last lines of a page that may be running heads, its own number taken out."""
     filled = [i for i, line in enumerate(page) if line.text]
-    edge = dict.fromkeys([*filled[:EDGE_LINES], *filled[-EDGE_LINES:]])
-    return [(i, re.sub(rf"(?<!\d){number}(?!\d)", "#", page[i].text)) for i in edge]
+    for i in dict.fromkeys([*filled[:EDGE_LINES], *filled[-EDGE_LINES:]]):
+        key = re.sub(rf"(?<!\d){number}(?!\d)", "#", page[i].text)
+        if "#" in key or page[i].size != body:
+            yield i, key
+
+
+def _text_size(pages: Sequence[list[Line]]) -> float:
+    """The letter size that most of the text has; 0 where there is none."""
+    letters = _letters(pages)
+    return letters.most_common(1)[0][0] if letters else 0.0
+
+
+def _letters(pages: Sequence[list[Line]]) -> Counter[float]:
+    letters = Counter[float]()
+    for line in chain.from_iterable(pages):
+        letters[line.size] += len(line.text)
+    return letters
 
 
 def heading_sizes(pages: Sequence[list[Line]]) -> dict[float, int]:
@@ -90,12 +104,7 @@ def heading_sizes(pages: Sequence[list[Line]]) -> dict[float, int]:
     A size counts that the first page has (titles), or that comes back on another page and mostly stands right above
     text: what doesn't is the lettering of figures.
     """
-    letters = Counter[float]()
-    for line in chain.from_iterable(pages):
-        letters[line.size] += len(line.text)
-    if not letters:
-        return {}
-    body = letters.most_common(1)[0][0]
+    letters, body = _letters(pages), _text_size(pages)
     titles = {line.size for line in pages[0]}
     above = _sizes_above_text(pages, body)
     large = sorted((s for s in letters if s >= HEADING_SIZE * body > 0 and (s in titles or s in above)), reverse=True)
