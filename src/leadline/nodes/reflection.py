@@ -96,9 +96,9 @@ async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckAn
     evidence = [block for block in state.get("evidence", []) if block["sentences"]]
     try:
         found = await asyncio.to_thread(check, answer, evidence, state["question"])
+        return Checked(found.text, tuple(found.citations), found.grounding, sign), []
     except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
         return Checked(answer, (), "unverified", sign), [degrade(runtime, "critic", error)]
-    return Checked(found.text, tuple(found.citations), found.grounding, sign), []
 
 
 def _legs_failed(state: RAGState) -> bool:

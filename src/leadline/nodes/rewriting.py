@@ -47,7 +47,7 @@ def standalone_by_rule(question: str, previous: str | None) -> str:
     """
     if not previous or _UNSPACED.search(question):
         return question
-    own, theirs = names_in(_FRAGMENT.sub("", question)), names_in(previous)
+    own, theirs = names_in(question), names_in(previous)
     if _FRAGMENT.match(question) and len(own) == 1 and len(theirs) == 1:
         return previous.replace(theirs[0], own[0])
     if own or not _leans_on_something(question):
@@ -62,8 +62,8 @@ def _leans_on_something(question: str) -> bool:
 
 
 def names_in(text: str) -> list[str]:
-    """The entity names of a text, each once, in its own spelling."""
-    return list(dict.fromkeys(name for name in extract_entities(text) if name in text))
+    """The entity names of a text, each once, in its own spelling; words of longer names not again alone."""
+    return [mention.name for mention in extract_entities(text).values() if not mention.part]
 
 
 def content_words(text: str) -> list[str]:

@@ -1,0 +1,197 @@
+"""What tests of the graph share: toy legs, a scorer by words, and runs that keep their events."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from leadline.config import RunContext
+from leadline.graph.build import Dependencies, build_graph
+from leadline.graph.run import recursion_limit
+from leadline.models.base import ChatDelta, ChatUsage
+from leadline.nodes.outcome import Facts
+from leadline.state import Document
+
+
+class ToyStore:
+    """A retriever over texts, best first by shared words: nothing in the product knows of it."""
+
+    def __init__(self, texts: Mapping[str, str], name: str = "toy", error: Exception | None = None) -> None:
+        self.texts, self.name, self.error = texts, name, error
+        self.asked: list[tuple[str, int]] = []
+
+    async def search(self, query: str, *, k: int, where: Any = None) -> list[Document]:
+        """At most `k` of the texts."""
+        self.asked.append((query, k))
+        if self.error:
+            raise self.error
+        words = set(query.lower().strip("?").split())
+        best = sorted(self.texts.items(), key=lambda item: -len(words & set(item[1].lower().strip(".").split())))
+        return [self._document(name, text, rank) for rank, (name, text) in enumerate(best[:k])]
+
+    def _document(self, name: str, text: str, rank: int) -> Document:
+        metadata = {
+            "chunk_id": f"chunk of {name}",
+            "doc_id": f"doc of {name}",
+            "file_name": name,
+            "file_hash": "0" * 64,
+            "chunk_index": 0,
+            "total_chunks": 1,
+            "source_type": "file",
+            "start_char": 0,
+            "end_char": len(text),
+            "headings": [],
+            "found_by": {self.name: {"rank": rank, "score": 1.0 / (1 + rank)}},
+        }
+        return Document(content=text, metadata=metadata, score=1.0 / (1 + rank), source=self.name, rerank_score=0.0)
+
+
+class WordScorer:
+    """Above zero when most of the question's longer words are there."""
+
+    name = "words"
+
+    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+        """Share of the words, less a half."""
+        words = {word for word in question.lower().strip("?").split() if len(word) > 3}
+        return [
+            len(words & set(text.lower().replace(".", " ").split())) / max(len(words), 1) - 0.51 for text in passages
+        ]
+
+    score_sentences = score
+
+
+@dataclass
+class ScriptedChat:
+    """An LLM that writes what it is told to and has no structured replies."""
+
+    pieces: Sequence[str] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    error: Exception | None = None
+    calls: int = 0
+    name: str = "scripted"
+
+    async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
+        """The pieces, then the error or the finish reason."""
+        self.calls += 1
+        for piece in self.pieces:
+            yield ChatDelta(text=piece)
+        if self.error:
+            raise self.error
+        yield ChatDelta(finish_reason="stop", usage=ChatUsage(10, 5, 0.01))
+
+    async def structured(self, messages: Sequence[Mapping[str, Any]], schema: Any) -> tuple[Any, ChatUsage]:
+        """The fields as an object."""
+        self.calls += 1
+        return schema.model_validate(self.fields), ChatUsage(10, 5, 0.01)
+
+
+GARDEN = {
+    "tomatoes.md": "Tomatoes want six hours of sun. Water them in the morning.",
+    "compost.md": "Compost needs air. Turn the heap every second week.",
+    "roses.md": "Roses are pruned in early spring. Cut above an outward bud.",
+}
+
+
+def dependencies_of(*legs: ToyStore, chat: ScriptedChat | None = None, **others: Any) -> Dependencies:
+    """Dependencies over toy legs."""
+    scorer = WordScorer()
+
+    async def retrievers(collection: str) -> Mapping[str, ToyStore]:
+        return {leg.name: leg for leg in legs}
+
+    async def load() -> WordScorer:
+        return scorer
+
+    async def open_chat(model: str) -> Any:
+        return chat
+
+    async def facts() -> Facts:
+        return Facts(models={"embedder": "none", "reranker": "words"}, generation=1)
+
+    base = Dependencies(
+        retrievers=retrievers,
+        reranker=load,
+        sentence_scorer=load,
+        count_tokens=lambda text: len(text.split()),
+        chat=open_chat,
+        facts=facts,
+    )
+    return replace(base, **others)
+
+
+@dataclass
+class Run:
+    """What a run told and left."""
+
+    events: list[dict[str, Any]]
+    state: dict[str, Any]
+
+    @property
+    def result(self) -> Any:
+        """The result in the final state."""
+        return self.state["result"]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The events of this type."""
+        return [event for event in self.events if event["type"] == kind]
+
+    @property
+    def ended(self) -> list[str]:
+        """The nodes in the order they ended."""
+        return [event["node"] for event in self.of("step") if event["phase"] != "start"]
+
+
+async def run_graph(deps: Dependencies, question: str, **knobs: Any) -> Run:
+    """One run of the graph over `deps`, within the recursion limit of its budget."""
+    context = RunContext(**knobs)
+    events: list[dict[str, Any]] = []
+    state: dict[str, Any] = {}
+    parts = (
+        build_graph(deps)
+        .compile()
+        .astream(
+            {"messages": [HumanMessage(question)]},
+            {"recursion_limit": recursion_limit(context)},
+            context=context,
+            stream_mode=["custom", "values"],
+        )
+    )
+    async for mode, part in parts:
+        if mode == "custom":
+            events.append(part)
+        else:
+            state = part
+    return Run(events, state)
+
+
+@pytest.fixture
+def toy() -> type[ToyStore]:
+    """The class of toy legs."""
+    return ToyStore
+
+
+@pytest.fixture
+def scripted() -> type[ScriptedChat]:
+    """The class of scripted LLMs."""
+    return ScriptedChat
+
+
+@pytest.fixture
+def garden() -> ToyStore:
+    """A leg over three garden notes."""
+    return ToyStore(GARDEN)
+
+
+@pytest.fixture
+def over() -> Callable[..., Dependencies]:
+    """Makes dependencies over toy legs."""
+    return dependencies_of
+
+
+@pytest.fixture
+def ask() -> Callable[..., Any]:
+    """Runs the graph once."""
+    return run_graph
