@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from leadline.cli.answer import RunView, show_outcome
-from leadline.events import DegradedEvent, FinalEvent, PromptEvent, RetractEvent, StepEvent, TokenEvent
+from leadline.events import DegradedEvent, PromptEvent, RetractEvent, StepEvent, TokenEvent
 
 CITATION: dict[str, Any] = {
     "n": 1,
@@ -54,25 +54,29 @@ def test_an_unverified_citation_says_so(capsys: pytest.CaptureFixture[str]) -> N
     assert "Not verified: the check" in out
 
 
-def test_abstaining_looks_different_and_lists_what_came_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    """No answer is said first, then the nearest passages with their logits and legs."""
-    show_outcome(result(status="abstained", answer="", citations=[]), {})
+NEAREST = {"content": "The tide\nrises.", "metadata": {"chunk_id": "c", "file_name": "tides.md", "page": 3}}
+
+
+def test_abstaining_says_why_and_shows_what_came_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason comes first, then the nearest passages with place, logit and text."""
+    show_outcome(result(status="abstained", answer="", citations=[]), {}, [NEAREST])
     out = capsys.readouterr().out
-    assert out.startswith("No answer")
-    assert "tides.md  -1.25  (bm25 1)" in out
+    assert out.startswith("No answer: every sentence checked")
+    assert "tides.md, page 3  (-1.25)" in out
+    assert '"The tide rises."' in out
 
 
 def test_a_score_not_given_is_not_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     """0.0 means not scored and is never shown as a figure."""
-    show_outcome(result(status="abstained", answer="", citations=[], context=[{**ROW, "rerank_score": 0.0}]), {})
-    assert "tides.md  not scored" in capsys.readouterr().out
+    show_outcome(result(status="abstained", citations=[], context=[{**ROW, "rerank_score": 0.0}]), {}, [NEAREST])
+    assert "tides.md, page 3  (not scored)" in capsys.readouterr().out
 
 
 def test_degraded_parts_are_shown_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """What failed stands below the answer, never inside it."""
     with RunView() as view:
         view.show(DegradedEvent(part="reranker", reason="no such model"))
-        view.show(FinalEvent(result=result(degraded=["reranker"])))
+        view.end(result(degraded=["reranker"]))
     assert "Without reranker: no such model" in capsys.readouterr().out
 
 
@@ -81,7 +85,7 @@ def test_in_a_pipe_the_answer_is_printed_once_and_whole(capsys: pytest.CaptureFi
     with RunView() as view:
         view.show(TokenEvent(text="A wrong draft"))
         view.show(RetractEvent(reason="not in the source"))
-        view.show(FinalEvent(result=result()))
+        view.end(result())
     out = capsys.readouterr().out
     assert "wrong draft" not in out
     assert out.count("It closes at nine [1].") == 1
@@ -95,7 +99,7 @@ def test_a_terminal_streams_and_does_not_repeat(
     with RunView() as view:
         view.show(TokenEvent(text="It closes "))
         view.show(TokenEvent(text="at nine [1]."))
-        view.show(FinalEvent(result=result()))
+        view.end(result())
     assert capsys.readouterr().out.count("It closes at nine [1].") == 1
 
 
@@ -105,7 +109,7 @@ def test_the_trace_and_prompts_go_to_standard_error(capsys: pytest.CaptureFixtur
         view.show(PromptEvent(node="planner", model="m", messages=[{"role": "user", "content": "rewrite"}]))
         view.show(StepEvent(node="planner", phase="end", seconds=0.25, details={"route": "search"}))
         view.show(StepEvent(node="web", phase="skip"))
-        view.show(FinalEvent(result=result()))
+        view.end(result())
     shown = capsys.readouterr()
     assert "planner       0.250 s  route=search" in shown.err
     assert "[skip]" in shown.err
@@ -117,5 +121,5 @@ def test_json_is_all_that_reaches_standard_output(capsys: pytest.CaptureFixture[
     """With --json no token, source list or warning mixes with the document."""
     with RunView(as_json=True) as view:
         view.show(TokenEvent(text="It"))
-        view.show(FinalEvent(result={"status": "answered"}))
+        view.end({"status": "answered"})
     assert capsys.readouterr().out == '{"status": "answered"}\n'

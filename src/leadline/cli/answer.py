@@ -6,15 +6,16 @@ the run to standard error, so that `leadline ask ... > answer.txt` keeps what wa
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from leadline.cli.display import console, plain, print_json, say
 from leadline.events import (
+    ConsentEvent,
     DegradedEvent,
     EscalateEvent,
     Event,
-    FinalEvent,
     PromptEvent,
     QueryEvent,
     RetractEvent,
@@ -24,7 +25,6 @@ from leadline.events import (
 )
 
 QUOTE_CHARS = 240
-NEAREST = 5
 DOUBTS = {
     "weak_evidence": "Weak evidence: the passages are judged not to answer the question; check them.",
     "unverified": "Not verified: the check of the answer against its sources could not be made.",
@@ -65,13 +65,12 @@ class RunView:
                 self._progress.close()
                 self.streamed += event.text
                 console().print(plain(event.text), end="")
+            case ConsentEvent():
+                self._progress.close()  # somebody is about to be asked on this very screen
             case RetractEvent():
                 self._withdraw(event.reason)
             case DegradedEvent():
                 self.lost[event.part] = event.reason
-            case FinalEvent():
-                self._progress.close()
-                self._end(event.result)
             case _ if note := self._note_on(event):
                 self._note(note)
 
@@ -103,11 +102,14 @@ class RunView:
             self._note(f"(Withdrawn: {reason})")
         self.streamed = ""
 
-    def _end(self, result: dict[str, Any]) -> None:
+    def end(self, result: dict[str, Any], nearest: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Shows the result of the run; `nearest` are the passages to name where there is no answer."""
+        self._progress.close()
         if self.as_json:
             print_json(result)
         else:
             self._answer(result)
+            show_outcome(result, self.lost, nearest)
         if self.trace:
             show_trace(self.steps, result)
 
@@ -115,14 +117,13 @@ class RunView:
         if self.streamed.strip() == result["answer"].strip():
             say()
         elif result["answer"]:
-            say(result["answer"])
-        show_outcome(result, self.lost)
+            say(result["answer"], style="bold yellow" if result["status"] == "abstained" else None)
 
 
-def show_outcome(result: dict[str, Any], lost: dict[str, str]) -> None:
+def show_outcome(result: dict[str, Any], lost: Mapping[str, str], nearest: Sequence[Mapping[str, Any]] = ()) -> None:
     """Everything about a result but the answer's own text. `lost`: degraded part → why."""
     if result["status"] == "abstained":
-        show_abstention(result)
+        show_abstention(result, nearest)
     if error := result.get("error"):
         say(f"Error: {error['message']}", style="red", stderr=True)
         say(error.get("hint", ""), stderr=True)
@@ -150,18 +151,17 @@ def show_sources(citations: list[dict[str, Any]]) -> None:
         say(f'    "{_short(citation["quote"])}"')
 
 
-def show_abstention(result: dict[str, Any]) -> None:
-    """That there is no answer, why, and which passages came nearest."""
-    say("No answer: the sources don't hold it.", style="bold yellow")
-    if result["verdict"]["reason"]:
-        say(f"({plain(result['verdict']['reason'], one_line=True)})", style="dim")
-    rows = result["context"][:NEAREST]
-    if rows:
+def show_abstention(result: dict[str, Any], nearest: Sequence[Mapping[str, Any]]) -> None:
+    """Why there is no answer, and the passages that came nearest."""
+    say(f"No answer: {plain(result['verdict']['reason'], one_line=True)}", style="yellow")
+    scores = {row["chunk_id"]: row["rerank_score"] for row in result["context"]}
+    if nearest:
         say()
         say("Nearest passages", style="bold")
-    for row in rows:
-        found = ", ".join(f"{leg} {found['rank'] + 1}" for leg, found in row["found_by"].items())
-        say(f"  {plain(row['file_name'], one_line=True)}  {score(row['rerank_score'])}  ({found})")
+    for document in nearest:
+        metadata = document["metadata"]
+        say(f"{_place(metadata)}  ({score(scores.get(metadata['chunk_id'], 0.0))})", style="cyan")
+        say(f'    "{_short(document["content"])}"')
 
 
 def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
@@ -180,8 +180,8 @@ def score(rerank_score: float) -> str:
     return f"{rerank_score:+.2f}" if rerank_score else "not scored"
 
 
-def _place(citation: dict[str, Any]) -> str:
-    page = f", page {citation['page']}" if citation["page"] is not None else ""
+def _place(citation: Mapping[str, Any]) -> str:
+    page = f", page {citation['page']}" if citation.get("page") is not None else ""
     url = f" <{citation['url']}>" if citation.get("url") else ""
     return plain(f"{citation['file_name']}{page}{url}", one_line=True)
 

@@ -1,6 +1,6 @@
 """`leadline ask`: a question, its answer, and what the answer stands on."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +16,11 @@ from leadline.cli.command import (
     settings_for,
 )
 
+if TYPE_CHECKING:
+    from leadline.knowledge import Library
+    from leadline.state import Document
+
+NEAREST = 3
 EXIT_CODES = {"answered": 0, "abstained": ABSTAINED}
 
 Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
@@ -56,16 +61,36 @@ def ask(  # noqa: PLR0913 - one parameter an option
         from leadline.cli.consent import consent_asker
         from leadline.events import FinalEvent
         from leadline.graph.run import open_app
+        from leadline.knowledge import open_library
 
         settings = settings_for(data_dir, lock_timeout)
         context = context_for(settings, **given)
-        status = ""
-        async with open_app(settings, ask_consent=consent_asker(settings.data_dir)) as app:
+        asker = consent_asker(settings.data_dir)
+        result: dict[str, Any] = {}
+        async with open_library(settings) as library, open_app(settings, ask_consent=asker, library=library) as app:
             with RunView(trace=trace, prompts=show_prompts, as_json=as_json) as view:
                 async for event in app.stream(question, context=context, thread_id=thread):
-                    view.show(event)
                     if isinstance(event, FinalEvent):
-                        status = event.result["status"]
-        return EXIT_CODES.get(status, FAILED)
+                        result = event.result
+                    else:
+                        view.show(event)
+                nearest = [] if as_json else await nearest_passages(library, context.collection, result)
+                view.end(result, nearest)
+        return EXIT_CODES.get(result["status"], FAILED)
 
     run(work(), as_json=as_json)
+
+
+async def nearest_passages(library: "Library", collection: str, result: dict[str, Any]) -> "list[Document]":
+    """The passages that came nearest to an answer where there is none, with their text. Best first."""
+    from leadline.errors import TextMissing
+    from leadline.stores.base import Hit
+
+    if result["status"] != "abstained" or not result["context"]:
+        return []
+    rows = result["context"][:NEAREST]
+    hits = [Hit(row["chunk_id"], row["rerank_score"], rank) for rank, row in enumerate(rows)]
+    try:
+        return await (await library.collection(collection)).hydrate(hits, "nearest")
+    except TextMissing:  # all of them came from the web: the catalog has no text of those
+        return []
