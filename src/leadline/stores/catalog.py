@@ -112,10 +112,11 @@ class Catalog:
 
     def forget_deleted(self) -> None:
         """Empties the write-ahead log, where text of deleted rows would stay until it is written over."""
-        with _explained(self.path), self.engine.connect() as connection:
-            connection.exec_driver_sql("COMMIT")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.exec_driver_sql("BEGIN")
+        raw = self.engine.raw_connection()  # outside a transaction, where alone it can be done
+        try:
+            raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            raw.close()
 
     def integrity_problems(self) -> list[str]:
         """What SQLite's own check of the whole file finds wrong; reads all of it."""

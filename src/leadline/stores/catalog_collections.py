@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from leadline.stores.catalog import Catalog, upsert
 from leadline.stores.catalog_schema import collections, manifests
@@ -42,6 +42,12 @@ def generation(catalog: Catalog, name: str) -> int:
     with catalog.read() as connection:
         found = connection.execute(select(collections.c.generation).where(collections.c.name == name))
         return found.scalar_one_or_none() or 0
+
+
+def total_generation(catalog: Catalog) -> int:
+    """How often the live content of any collection has changed."""
+    with catalog.read() as connection:
+        return int(connection.execute(select(func.coalesce(func.sum(collections.c.generation), 0))).scalar_one())
 
 
 def raise_generation(connection: Connection, name: str) -> None:

@@ -97,13 +97,43 @@ def version_sizes(catalog: Catalog, ids: Sequence[int]) -> dict[int, int]:
     return sizes
 
 
-def read_records(catalog: Catalog, model: str, version: int, start: int, stop: int) -> list[ChunkRecord]:
-    """What an index is given for the chunks `start` to `stop` of a version.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The chunks `start` to `stop` of a version that has `size`."""
+
+    version: int
+    start: int
+    stop: int
+    size: int
+
+    @property
+    def whole(self) -> bool:
+        """All chunks of the version."""
+        return self.stop - self.start == self.size
+
+
+def read_records(catalog: Catalog, model: str, parts: Sequence[Part]) -> dict[int, list[ChunkRecord]]:
+    """Version → what an index is given for its chunks in `parts`, in order.
 
     `vectors` is empty where the cache has none of `model`.
     """
-    query: Select[Any] = (
+    found: dict[int, list[ChunkRecord]] = {part.version: [] for part in parts}
+    with catalog.read() as connection:
+        for batch in batched([part.version for part in parts if part.whole]):
+            for row in connection.execute(_record_query(model).where(memberships.c.version.in_(batch))):
+                found[row.version].append(_record(row))
+        for part in parts:
+            if not part.whole:
+                within = memberships.c.chunk_index.between(part.start, part.stop - 1)
+                rows = connection.execute(_record_query(model).where(memberships.c.version == part.version, within))
+                found[part.version].extend(map(_record, rows))
+    return found
+
+
+def _record_query(model: str) -> Select[Any]:
+    return (
         select(
+            memberships.c.version,
             memberships.c.chunk_id,
             memberships.c.chunk_index,
             memberships.c.page,
@@ -119,15 +149,8 @@ def read_records(catalog: Catalog, model: str, version: int, start: int, stop: i
         .join(chunks, chunks.c.chunk_id == memberships.c.chunk_id)
         .join(versions, versions.c.id == memberships.c.version)
         .outerjoin(vectors, and_(vectors.c.content_hash == chunks.c.content_hash, vectors.c.model == model))
-        .where(
-            memberships.c.version == version,
-            memberships.c.chunk_index >= start,
-            memberships.c.chunk_index < stop,
-        )
-        .order_by(memberships.c.chunk_index)
+        .order_by(memberships.c.version, memberships.c.chunk_index)
     )
-    with catalog.read() as connection:
-        return [_record(row) for row in connection.execute(query)]
 
 
 def _record(row: Row[Any]) -> ChunkRecord:

@@ -15,7 +15,10 @@ from leadline.stores.catalog_schema import chunks, memberships, outbox, sources,
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """A source as it is now. `created` is when its live version was put in, in seconds since 1970."""
+    """A source as it is now.
+
+    `created` is when its live version was put in, in seconds since 1970. `root` marks the folder it came from.
+    """
 
     doc_id: str
     uri: str
@@ -26,14 +29,16 @@ class SourceInfo:
     metadata: Mapping[str, Any]
     notes: tuple[str, ...]
     created: float
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
 class LiveVersion:
-    """Which version of a source is live, and the fingerprint of what it holds."""
+    """Which version of a source is live, the fingerprint of what it holds, and the folder it came from."""
 
     version: int
     fingerprint: str
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +71,17 @@ def find_sources(catalog: Catalog, collection: str, wanted: str) -> list[SourceI
     return []
 
 
-def sources_under(catalog: Catalog, collection: str, root: str) -> dict[str, str]:
-    """doc_id → file name of the live sources that came from the folder `root`."""
-    with catalog.read() as connection:
-        query = (
-            select(sources.c.doc_id, versions.c.file_name)
-            .join(versions, versions.c.id == sources.c.live_version)
-            .where(sources.c.collection == collection, sources.c.root == root)
-        )
-        return {row.doc_id: row.file_name for row in connection.execute(query)}
-
-
 def live_versions(catalog: Catalog, doc_ids: Sequence[str]) -> dict[str, LiveVersion]:
     """doc_id → its live version, for those that have one."""
     found: dict[str, LiveVersion] = {}
     with catalog.read() as connection:
         for batch in batched(doc_ids):
             query = (
-                select(sources.c.doc_id, versions.c.id, versions.c.fingerprint)
+                select(sources.c.doc_id, sources.c.root, versions.c.id, versions.c.fingerprint)
                 .join(versions, versions.c.id == sources.c.live_version)
                 .where(sources.c.doc_id.in_(batch))
             )
-            found.update({r.doc_id: LiveVersion(r.id, r.fingerprint) for r in connection.execute(query)})
+            found.update({r.doc_id: LiveVersion(r.id, r.fingerprint, r.root) for r in connection.execute(query)})
     return found
 
 
@@ -163,7 +157,7 @@ def count_chunks(catalog: Catalog, collection: str) -> int:
 
 def _source_query(condition: ColumnElement[bool]) -> Select[Any]:
     return (
-        select(sources.c.doc_id, sources.c.uri, versions)
+        select(sources.c.uri, sources.c.root, versions)
         .join(versions, versions.c.id == sources.c.live_version)
         .where(condition)
     )
@@ -180,6 +174,7 @@ def _source_info(row: Row[Any]) -> SourceInfo:
         metadata=row.metadata,
         notes=tuple(row.notes),
         created=row.created,
+        root=row.root,
     )
 
 

@@ -7,24 +7,30 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import and_, select
+from sqlalchemy import and_, delete, exists, func, select
 
 from leadline.stores.catalog import Catalog, batched, upsert
 from leadline.stores.catalog_schema import chunks, memberships, sources, vectors, versions
 
 
-def cached_hashes(catalog: Catalog, model: str, hashes: Sequence[str]) -> set[str]:
-    """Which of the texts the model has been given before."""
-    found: set[str] = set()
+def cached_hashes(catalog: Catalog, model: str, hashes: Sequence[str]) -> dict[str, bool]:
+    """Of the texts the model has been given before: whether it gave a usable vector."""
+    found: dict[str, bool] = {}
     with catalog.read() as connection:
         for batch in batched(hashes):
-            query = select(vectors.c.content_hash).where(vectors.c.model == model, vectors.c.content_hash.in_(batch))
-            found.update(connection.execute(query).scalars())
+            usable = func.length(vectors.c.vector) > 0
+            query = select(vectors.c.content_hash, usable.label("usable")).where(
+                vectors.c.model == model, vectors.c.content_hash.in_(batch)
+            )
+            found.update({row.content_hash: bool(row.usable) for row in connection.execute(query)})
     return found
 
 
-def save_vectors(catalog: Catalog, model: str, hashes: Sequence[str], matrix: NDArray[np.float32]) -> None:
-    """Keeps the rows of `matrix`, one a hash. A row that isn't finite or is all zero is kept as "no vector"."""
+def save_vectors(catalog: Catalog, model: str, hashes: Sequence[str], matrix: NDArray[np.float32]) -> dict[str, bool]:
+    """Keeps the rows of `matrix`, one a hash; returns which are usable.
+
+    A row that isn't finite or is all zero is kept as "no vector".
+    """
     usable: NDArray[np.bool] = np.isfinite(matrix).all(axis=1) & np.any(matrix, axis=1)
     rows = [
         {"content_hash": key, "model": model, "vector": row.astype("<f4").tobytes() if good else b""}
@@ -32,6 +38,15 @@ def save_vectors(catalog: Catalog, model: str, hashes: Sequence[str], matrix: ND
     ]
     with catalog.write() as connection:
         connection.execute(upsert(connection, vectors), rows)
+    return dict(zip(hashes, usable.tolist(), strict=True))
+
+
+def drop_all_unused(catalog: Catalog) -> None:
+    """Removes the vectors of texts that no chunk of any collection has."""
+    used = exists().where(chunks.c.content_hash == vectors.c.content_hash)
+    with catalog.write() as connection:
+        connection.execute(delete(vectors).where(~used))
+    catalog.forget_deleted()
 
 
 def texts_without_vector(catalog: Catalog, collection: str, model: str) -> dict[str, str]:

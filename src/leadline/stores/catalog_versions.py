@@ -5,10 +5,11 @@ of the indexes but the names of the legs that are owed a change.
 """
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy.exc import DataError, IntegrityError
 
 from leadline.drafts import ChunkDraft, SourceDraft
 from leadline.errors import StoreError
@@ -38,21 +39,52 @@ class NewVersion:
     root: str = ""
 
 
-def add_pending(catalog: Catalog, collection: str, new: NewVersion, legs: Iterable[str]) -> int:
-    """Stores a version nobody sees yet, and owes it to every leg. Returns its id.
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A pending version, and how many of its chunks the source did not have before."""
 
-    Raises StoreError if the id of the source is taken by another collection.
+    version: int
+    new_chunks: int
+
+
+def add_pending(
+    catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str]
+) -> tuple[dict[str, Added], dict[str, str]]:
+    """Stores versions nobody sees yet, and owes them to every leg. By doc_id: what was added, why another wasn't.
+
+    One commit for all, and yet each source whole or not at all. A pending version left by an interrupted put of the
+    same source gives way to the new one.
     """
+    added: dict[str, Added] = {}
+    errors: dict[str, str] = {}
     with catalog.write() as connection:
-        _ensure_source(connection, collection, new)
-        version = _insert_version(connection, new)
-        rows = [_chunk_row(new.doc_id, chunk) for chunk in new.chunks]
-        connection.execute(upsert(connection, chunks), rows)
-        places = [_place_row(version, index, chunk) for index, chunk in enumerate(new.chunks)]
-        connection.execute(insert(memberships), places)
-        for leg in legs:
-            owe_upsert(connection, collection, leg, version)
-        return version
+        for new in news:
+            try:
+                with connection.begin_nested():
+                    added[new.doc_id] = _add(connection, collection, new, legs)
+            except (StoreError, IntegrityError, DataError) as error:  # of this source; others break the whole put
+                errors[new.doc_id] = str(error)
+    return added, errors
+
+
+def _add(connection: Connection, collection: str, new: NewVersion, legs: Collection[str]) -> Added:
+    _ensure_source(connection, collection, new)
+    _give_way(connection, collection, new.doc_id, legs)
+    had = set(connection.execute(select(chunks.c.chunk_id).where(chunks.c.doc_id == new.doc_id)).scalars())
+    version = _insert_version(connection, new)
+    connection.execute(upsert(connection, chunks), [_chunk_row(new.doc_id, chunk) for chunk in new.chunks])
+    places = [_place_row(version, index, chunk) for index, chunk in enumerate(new.chunks)]
+    connection.execute(insert(memberships), places)
+    for leg in legs:
+        owe_upsert(connection, collection, leg, version)
+    return Added(version, sum(chunk.chunk_id not in had for chunk in new.chunks))
+
+
+def set_roots(catalog: Catalog, roots: Mapping[str, str]) -> None:
+    """doc_id → the folder its source is found in by now."""
+    with catalog.write() as connection:
+        for doc_id, root in roots.items():
+            connection.execute(update(sources).where(sources.c.doc_id == doc_id).values(root=root))
 
 
 def publish(catalog: Catalog, collection: str, ready: Sequence[int], legs: Collection[str]) -> None:
@@ -64,6 +96,7 @@ def publish(catalog: Catalog, collection: str, ready: Sequence[int], legs: Colle
             connection.execute(update(versions).where(versions.c.id == version).values(status="ready"))
             connection.execute(update(sources).where(sources.c.doc_id == doc_id).values(live_version=version))
             if former is not None:
+                owe_upsert_no_more(connection, former)
                 _retire(connection, [former])
                 gone = _chunk_ids(connection, former) - _chunk_ids(connection, version)
                 owe_delete(connection, collection, legs, sorted(gone))
@@ -167,6 +200,16 @@ def _ensure_source(connection: Connection, collection: str, new: NewVersion) -> 
             hint="Give it another id, or none.",
         )
     connection.execute(update(sources).where(sources.c.doc_id == new.doc_id).values(uri=new.draft.uri, root=new.root))
+
+
+def _give_way(connection: Connection, collection: str, doc_id: str, legs: Collection[str]) -> None:
+    interrupted = select(versions.c.id).where(versions.c.doc_id == doc_id, versions.c.status == "pending")
+    ids = list(connection.execute(interrupted).scalars())
+    for version in ids:
+        owe_upsert_no_more(connection, version)
+        # Those that are still used are kept when this is applied.
+        owe_delete(connection, collection, legs, sorted(_chunk_ids(connection, version)))
+    _retire(connection, ids)
 
 
 def _insert_version(connection: Connection, new: NewVersion) -> int:

@@ -1,0 +1,380 @@
+"""The catalog's file and its tables: what is refused, what survives, what one transaction does."""
+
+import asyncio
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import create_mock_engine, select, update
+
+from leadline.drafts import ChunkDraft, SourceDraft
+from leadline.errors import ManifestMismatch, StoreDamaged, StoreError
+from leadline.stores.catalog import Catalog, begin_immediate, upsert
+from leadline.stores.catalog_collections import (
+    collection_names,
+    create_collection,
+    generation,
+    stored_manifests,
+    total_generation,
+)
+from leadline.stores.catalog_outbox import Part, owe_removal, read_owed, read_records, settle, unused_ids, version_sizes
+from leadline.stores.catalog_schema import collections, info, metadata
+from leadline.stores.catalog_sources import any_known, count_chunks, expected_ids, list_sources, live_chunks
+from leadline.stores.catalog_vectors import cached_hashes, drop_all_unused, save_vectors, texts_without_vector
+from leadline.stores.catalog_versions import (
+    NewVersion,
+    PlacedChunk,
+    abandon,
+    add_pending,
+    pending_versions,
+    publish,
+    retire_sources,
+    retired_sources,
+    sweep,
+)
+from leadline.stores.lease import hold_lease
+
+LEGS = ["vector", "bm25"]
+MODEL = "model-a"
+
+
+@pytest.fixture
+async def catalog(tmp_path: Path) -> AsyncIterator[Catalog]:
+    """An open catalog that may be written, with one collection."""
+    catalog = Catalog(tmp_path / "data")
+    await asyncio.to_thread(catalog.open)
+    async with hold_lease(catalog, 0):
+        create_collection(catalog, "c", {"vector": {"model": MODEL}})
+        yield catalog
+    catalog.close()
+
+
+def version_of(doc_id: str, *texts: str, prefix: str = "") -> NewVersion:
+    """A source whose chunk ids are the source's id and the text."""
+    drafts = [ChunkDraft(text, 0, len(text), prefix) for text in texts]
+    chunks = tuple(PlacedChunk(f"{doc_id}:{d.text}", f"hash:{d.text}", d) for d in drafts)
+    draft = SourceDraft(f"{doc_id}.md", f"{doc_id}.md", f"bytes:{texts}", tuple(drafts), metadata={"year": 2020})
+    return NewVersion(doc_id, f"print:{texts}", draft, chunks)
+
+
+def add(catalog: Catalog, doc_id: str, *texts: str) -> int:
+    """A pending version."""
+    added, errors = add_pending(catalog, "c", [version_of(doc_id, *texts)], LEGS)
+    assert not errors
+    return added[doc_id].version
+
+
+def put(catalog: Catalog, doc_id: str, *texts: str) -> int:
+    """A live version."""
+    version = add(catalog, doc_id, *texts)
+    publish(catalog, "c", [version], LEGS)
+    return version
+
+
+def texts_of(catalog: Catalog, *ids: str) -> list[str]:
+    """The texts of those of the ids that are live."""
+    return sorted(chunk.text for chunk in live_chunks(catalog, "c", ids).values())
+
+
+def open_and_list(folder: Path) -> None:
+    """Reads a catalog as any reader would."""
+    catalog = Catalog(folder)
+    try:
+        catalog.open()
+        list_sources(catalog, "c")
+    finally:
+        catalog.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, only words" * 100, b"\x00" * 4096])
+def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+    """Opening says which file can't be read and why, and doesn't touch it."""
+    path = tmp_path / "catalog.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreDamaged, match=r"catalog\.db can't be read"):
+        Catalog(tmp_path).open()
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    """Another program's SQLite file in our place is not filled with our tables."""
+    path = tmp_path / "catalog.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE photos (name TEXT)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreDamaged, match="something else"):
+        Catalog(tmp_path).open()
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("photos",)]
+    connection.close()
+
+
+async def test_a_truncated_catalog_is_refused_and_kept(catalog: Catalog, tmp_path: Path) -> None:
+    """A catalog cut short is an error when it is opened or read, never an empty catalog."""
+    for number in range(50):
+        put(catalog, f"d{number}", f"text {number} " * 50)
+    catalog.forget_deleted()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    content = catalog.path.read_bytes()
+    (copy / "catalog.db").write_bytes(content[: len(content) // 3])
+    with pytest.raises(StoreDamaged, match="ingest again"):
+        open_and_list(copy)
+    assert (copy / "catalog.db").stat().st_size == len(content) // 3
+
+
+def test_a_catalog_of_another_format_is_refused(tmp_path: Path) -> None:
+    """The format is written down, and one that this version doesn't know is named."""
+    catalog = Catalog(tmp_path)
+    catalog.open()
+    with begin_immediate(catalog.engine) as connection:
+        connection.execute(update(info).values(value="99"))
+    catalog.close()
+    with pytest.raises(ManifestMismatch, match="format 99"):
+        Catalog(tmp_path).open()
+
+
+@pytest.mark.parametrize("empty_file", [False, True])
+def test_a_missing_or_empty_file_is_an_empty_catalog(tmp_path: Path, empty_file: bool) -> None:
+    """Nothing there yet, or a process killed before it wrote anything: not an error."""
+    if empty_file:
+        (tmp_path / "catalog.db").touch()
+    catalog = Catalog(tmp_path)
+    catalog.open()
+    assert collection_names(catalog) == []
+    catalog.close()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """A data folder below a file is an error about that folder."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="file"):
+        Catalog(tmp_path / "file" / "data").open()
+
+
+def test_using_a_closed_catalog_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """No connection comes to life behind a closed catalog's back."""
+    with pytest.raises(StoreError, match="is not open"):
+        collection_names(Catalog(tmp_path))
+
+
+async def test_a_copied_folder_opens(catalog: Catalog, tmp_path: Path) -> None:
+    """Nothing in the catalog depends on where it lies."""
+    put(catalog, "d", "moved text")
+    catalog.forget_deleted()
+    shutil.copytree(catalog.path.parent, tmp_path / "elsewhere")
+    copy = Catalog(tmp_path / "elsewhere")
+    copy.open()
+    assert texts_of(copy, "d:moved text") == ["moved text"]
+    copy.close()
+
+
+async def test_a_write_that_fails_leaves_nothing_behind(catalog: Catalog) -> None:
+    """The whole block or none of it."""
+    row = {"name": "half", "generation": 0, "created": 0.0}
+    with pytest.raises(StoreError, match="could not be used"), catalog.write() as connection:
+        connection.execute(upsert(connection, collections), [row, {**row, "name": "none", "generation": None}])
+    assert collection_names(catalog) == ["c"]
+
+
+def test_a_killed_writer_leaves_the_state_before(tmp_path: Path) -> None:
+    """What was committed is there, what was being written is not, and the file is sound."""
+    script = """
+import os, pathlib, signal, sys
+from leadline.stores.catalog import Catalog, begin_immediate, upsert
+from leadline.stores.catalog_schema import collections
+catalog = Catalog(pathlib.Path(sys.argv[1]))
+catalog.open()
+def add(connection, name):
+    connection.execute(upsert(connection, collections), {"name": name, "generation": 0, "created": 0.0})
+with begin_immediate(catalog.engine) as connection:
+    add(connection, "kept")
+with begin_immediate(catalog.engine) as connection:
+    for number in range(5000):
+        add(connection, f"lost{number}")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    catalog = Catalog(tmp_path)
+    catalog.open()
+    assert collection_names(catalog) == ["kept"]
+    assert catalog.integrity_problems() == []
+    catalog.close()
+
+
+async def test_readers_see_one_state_and_never_wait(catalog: Catalog) -> None:
+    """A reader goes on with what it saw while another commits beside it."""
+    with catalog.read() as reader:
+        assert len(reader.execute(select(collections)).all()) == 1
+        create_collection(catalog, "later", {})
+        assert len(reader.execute(select(collections)).all()) == 1
+    assert collection_names(catalog) == ["c", "later"]
+
+
+async def test_manifests_and_generations_stay_with_their_collection(catalog: Catalog) -> None:
+    """Making a collection again changes neither its manifests nor its generation."""
+    put(catalog, "d", "a text")
+    create_collection(catalog, "c", {"vector": {"model": "another"}})
+    assert stored_manifests(catalog, "c") == {"vector": {"model": MODEL}}
+    assert generation(catalog, "c") == 1
+    assert generation(catalog, "unknown") == 0
+    assert total_generation(catalog) == 1
+
+
+async def test_a_pending_version_is_invisible_until_it_is_published(catalog: Catalog) -> None:
+    """The old version answers until the switch; then only the new one does."""
+    put(catalog, "d", "old", "both")
+    new = add(catalog, "d", "both", "new")
+    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "old"]
+    publish(catalog, "c", [new], LEGS)
+    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "new"]
+    assert [(owed.leg, owed.chunk_ids) for owed in read_owed(catalog, "c")] == [
+        ("vector", ("d:old",)),
+        ("bm25", ("d:old",)),
+    ]
+
+
+async def test_an_abandoned_version_gives_the_indexes_back_what_was(catalog: Catalog) -> None:
+    """What only the abandoned version had is owed to go; the live one is owed again, its fields may have changed."""
+    live = put(catalog, "d", "old", "both")
+    abandon(catalog, "c", add(catalog, "d", "both", "new"), LEGS)
+    owed = [(row.leg, row.version, row.chunk_ids) for row in read_owed(catalog, "c")]
+    assert ("vector", None, ("d:new",)) in owed
+    assert ("bm25", live, ()) in owed
+    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "old"]
+
+
+async def test_an_interrupted_version_gives_way_to_the_next(catalog: Catalog) -> None:
+    """A version left pending can't come back to life after a later one of the same source."""
+    add(catalog, "d", "interrupted")
+    second = add(catalog, "d", "second")
+    assert pending_versions(catalog, "c") == [second]
+    assert {row.version for row in read_owed(catalog, "c")} == {None, second}
+
+
+async def test_one_source_that_can_not_be_stored_does_not_stop_the_others(catalog: Catalog) -> None:
+    """An id that another collection uses fails alone, in the same commit as the rest."""
+    put(catalog, "taken", "a text")
+    create_collection(catalog, "other", {})
+    added, errors = add_pending(catalog, "other", [version_of("taken", "x"), version_of("free", "y")], LEGS)
+    assert list(added) == ["free"]
+    assert "already used in the collection c" in errors["taken"]
+    assert texts_of(catalog, "taken:a text") == ["a text"]
+
+
+async def test_what_is_swept_is_gone_from_the_files(catalog: Catalog) -> None:
+    """After a deletion no byte of the text is left in the catalog or its log."""
+    secret = "Quokka budget forty-two"
+    put(catalog, "keep", "other words")
+    put(catalog, "d", secret)
+    save_vectors(catalog, MODEL, [f"hash:{secret}", "hash:other words"], np.ones((2, 3), dtype=np.float32))
+    assert retire_sources(catalog, "c", ["d"], LEGS) == [f"d:{secret}"]
+    assert texts_of(catalog, f"d:{secret}") == []
+    assert retired_sources(catalog, "c") == ["d"]
+    settle(catalog, [row.id for row in read_owed(catalog, "c")])
+    sweep(catalog, ["d"])
+    assert cached_hashes(catalog, MODEL, [f"hash:{secret}", "hash:other words"]) == {"hash:other words": True}
+    assert [source.doc_id for source in list_sources(catalog, "c")] == ["keep"]
+    for path in catalog.path.parent.iterdir():
+        assert b"Quokka" not in path.read_bytes(), path.name
+
+
+async def test_the_sweep_keeps_what_the_live_version_still_has(catalog: Catalog) -> None:
+    """Chunks shared by the old and the new version stay, with their vectors."""
+    put(catalog, "d", "old", "both")
+    save_vectors(catalog, MODEL, ["hash:old", "hash:both"], np.ones((2, 3), dtype=np.float32))
+    put(catalog, "d", "both", "new")
+    sweep(catalog, ["d"])
+    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "new"]
+    assert cached_hashes(catalog, MODEL, ["hash:old", "hash:both"]) == {"hash:both": True}
+    assert catalog.integrity_problems() == []
+
+
+async def test_an_index_may_lose_only_what_no_version_has(catalog: Catalog) -> None:
+    """A deletion applied late doesn't remove a chunk that has come back since."""
+    put(catalog, "d", "a", "b")
+    put(catalog, "d", "a")
+    put(catalog, "d", "a", "b")
+    assert unused_ids(catalog, ["d:a", "d:b", "d:gone"]) == ["d:gone"]
+
+
+async def test_records_carry_what_an_index_needs(catalog: Catalog) -> None:
+    """Embedded text, vector and the filter fields, for whole versions and for parts of one."""
+    added, _ = add_pending(catalog, "c", [version_of("d", "a", "b", "c", prefix="Title")], LEGS)
+    version = added["d"].version
+    save_vectors(catalog, MODEL, ["hash:a"], np.array([[1, 2, 3]], dtype=np.float32))
+    assert version_sizes(catalog, [version, 999]) == {version: 3}
+    records = read_records(catalog, MODEL, [Part(version, 0, 3, 3)])[version]
+    assert [record.chunk_id for record in records] == ["d:a", "d:b", "d:c"]
+    assert records[0].text == "Title\na"
+    np.testing.assert_array_equal(records[0].vectors[0], [1, 2, 3])
+    assert records[1].vectors == ()
+    assert records[2].fields == {
+        "year": 2020,
+        "doc_id": "d",
+        "file_name": "d.md",
+        "file_hash": "bytes:('a', 'b', 'c')",
+        "source_type": "file",
+        "chunk_index": 2,
+    }
+    part = read_records(catalog, MODEL, [Part(version, 1, 2, 3)])[version]
+    assert [record.chunk_id for record in part] == ["d:b"]
+
+
+async def test_a_text_without_a_usable_vector_is_remembered(catalog: Catalog) -> None:
+    """It isn't embedded again and again, and the vector index isn't expected to have it."""
+    put(catalog, "d", "good", "bad", "unseen")
+    rows = np.array([[1, 0], [np.nan, 0]], dtype=np.float32)
+    assert save_vectors(catalog, MODEL, ["hash:good", "hash:bad"], rows) == {"hash:good": True, "hash:bad": False}
+    assert cached_hashes(catalog, MODEL, ["hash:good", "hash:bad", "hash:unseen"]) == {
+        "hash:good": True,
+        "hash:bad": False,
+    }
+    assert set(expected_ids(catalog, "c")) == {"d:good", "d:bad", "d:unseen"}
+    assert set(expected_ids(catalog, "c", with_vector=MODEL)) == {"d:good", "d:unseen"}
+    assert texts_without_vector(catalog, "c", MODEL) == {"hash:unseen": "unseen"}
+
+
+async def test_vectors_that_nothing_uses_can_be_dropped(catalog: Catalog) -> None:
+    """What an interrupted ingest left in the cache goes when asked, and nothing else."""
+    put(catalog, "d", "used")
+    save_vectors(catalog, MODEL, ["hash:used", "hash:orphan"], np.ones((2, 2), dtype=np.float32))
+    drop_all_unused(catalog)
+    assert cached_hashes(catalog, MODEL, ["hash:used", "hash:orphan"]) == {"hash:used": True}
+
+
+async def test_chunks_on_their_way_are_told_from_unknown_ones(catalog: Catalog) -> None:
+    """A hit may be ahead of the switch or behind a deletion; anything else is a difference."""
+    assert not any_known(catalog, "c", "vector", ["d:a"])
+    add(catalog, "d", "a")
+    assert any_known(catalog, "c", "vector", ["d:a"])
+    assert not any_known(catalog, "c", "vector", ["stranger"])
+    owe_removal(catalog, "c", "vector", ["stranger"])
+    assert any_known(catalog, "c", "vector", ["stranger"])
+    assert not any_known(catalog, "c", "bm25", ["stranger"])
+
+
+async def test_many_ids_fit_into_one_question(catalog: Catalog) -> None:
+    """More ids than a statement takes are fetched all the same."""
+    texts = [f"text {number}" for number in range(1200)]
+    put(catalog, "d", *texts)
+    assert len(live_chunks(catalog, "c", [f"d:{text}" for text in texts])) == 1200
+    assert count_chunks(catalog, "c") == 1200
+
+
+def test_the_tables_can_be_made_in_postgresql() -> None:
+    """Nothing in the schema is SQLite's alone."""
+    statements: list[str] = []
+    engine = create_mock_engine(
+        "postgresql+psycopg://", lambda s, *_: statements.append(str(s.compile(dialect=engine.dialect)))
+    )
+    metadata.create_all(engine, checkfirst=False)
+    assert any("CREATE TABLE memberships" in statement for statement in statements)
