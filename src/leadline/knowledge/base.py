@@ -1,0 +1,183 @@
+"""KnowledgeBase: the one way into and out of a collection.
+
+Writes go to the catalog first, with what each index is owed, and become visible in one switch. Reads find chunk ids
+in an index and the text in the catalog. Knows no backend: see `leadline.stores`.
+"""
+
+import asyncio
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from leadline.drafts import ChunkDraft, FieldValue, SourceDraft
+from leadline.errors import StoreError
+from leadline.knowledge import deletion, put, retrievers, verify
+from leadline.knowledge.opened import Opened, to_the_end
+from leadline.knowledge.reports import DeleteReport, PutReport, RepairReport, VerifyReport
+from leadline.models.base import Tokenizer
+from leadline.ranking import fuse
+from leadline.state import Document
+from leadline.stores.base import Hit, Retriever, Where
+from leadline.stores.catalog_collections import generation
+from leadline.stores.catalog_sources import SourceInfo, count_chunks, find_sources, list_sources
+
+
+class KnowledgeBase:
+    """An open collection. From `Library.collection`; usable until the library is closed.
+
+    Any number of searches may run beside a change; changes take turns. A cancelled change ends its step first.
+    `problems` says in words what the opening found to differ between catalog and indexes.
+    """
+
+    def __init__(self, opened: Opened, problems: Sequence[str] = ()) -> None:
+        self._opened = opened
+        self.name = opened.name
+        self.problems = tuple(problems)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The embedding model's tokenizer: what chunks are measured by."""
+        return self._opened.embedder
+
+    async def put(self, drafts: Sequence[SourceDraft], *, root: str = "") -> list[PutReport]:
+        """Adds or replaces sources; one report a draft, in their order.
+
+        A source that an index refuses is reported as failed and keeps its former version; the others go in. A source
+        that is there unchanged, in every index, is left alone. `root` marks where they came from (see
+        `delete_missing`). Raises ModelError if nothing can be embedded, LeaseLost.
+        """
+        async with self._opened.writing:
+            return await put.put(self._opened, drafts, root)
+
+    async def preview(self, drafts: Sequence[SourceDraft], *, root: str = "") -> list[PutReport]:
+        """What `put` would report, as far as it can be told without the indexes. Changes nothing."""
+        return await put.preview(self._opened, drafts, root)
+
+    async def delete(self, doc_id: str) -> DeleteReport:
+        """Removes a source with its text, vectors, terms and entities. Raises StoreError if there is none."""
+        sources = [source for source in await self.find_sources(doc_id) if source.doc_id == doc_id]
+        if not sources:
+            raise StoreError(
+                f"There is no document with the id {doc_id} in the collection {self.name}.",
+                hint="`leadline ls` lists them.",
+            )
+        return await self._delete(sources)
+
+    async def delete_by_file(self, file_hash: str) -> int:
+        """Removes every source with these bytes; returns how many chunks they had."""
+        sources = [source for source in await self.list_sources() if source.file_hash == file_hash]
+        return (await self._delete(sources)).chunks if sources else 0
+
+    async def clear(self) -> None:
+        """Removes every source of the collection. The indexes are emptied for good."""
+        async with self._opened.writing:
+            await to_the_end(deletion.clear(self._opened))
+
+    async def list_sources(self) -> list[SourceInfo]:
+        """All sources, by file name."""
+        return await asyncio.to_thread(list_sources, self._opened.catalog, self.name)
+
+    async def find_sources(self, wanted: str) -> list[SourceInfo]:
+        """The sources with this id, else this URI, else this file name or hash. More than one can share a name."""
+        return await asyncio.to_thread(find_sources, self._opened.catalog, self.name, wanted)
+
+    async def hydrate(self, hits: Sequence[Hit], leg: str) -> list[Document]:
+        """The hits of an index as Documents, in their order; what isn't live is left out. Raises TextMissing if that
+        is all of them and the catalog can't account for any."""
+        return await retrievers.hydrate(self._opened, hits, leg)
+
+    def retrievers(self) -> dict[str, Retriever]:
+        """The legs of retrieval by name."""
+        legs: tuple[Retriever, ...] = (
+            retrievers.VectorRetriever(self._opened),
+            retrievers.LexicalRetriever(self._opened),
+            retrievers.GraphRetriever(self._opened),
+        )
+        return {leg.name: leg for leg in legs}
+
+    async def search(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        """The best `top_k` of all legs, joined by reciprocal rank fusion; equal texts once. Raises StoreError."""
+        legs = self.retrievers()
+        found = await asyncio.gather(*(leg.search(query, k=top_k, where=where) for leg in legs.values()))
+        return fuse(dict(zip(legs, found, strict=True)))[:top_k]
+
+    async def add_documents(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[Mapping[str, FieldValue]] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[PutReport]:
+        """Adds each text as a source of its own, under its id where one is given, else under a hash of the text.
+
+        `file_name` in a text's metadata names it. A text longer than the model's window is cut into windows.
+        """
+        given = metadatas or [{}] * len(texts)
+        names: Sequence[str | None] = ids or [None] * len(texts)
+        rows = zip(texts, given, names, strict=True)
+        drafts = await asyncio.to_thread(lambda: [_text_draft(self.tokenizer, *row) for row in rows])
+        return await self.put(drafts)
+
+    async def count(self) -> int:
+        """How many chunks the collection has."""
+        return await asyncio.to_thread(count_chunks, self._opened.catalog, self.name)
+
+    async def generation(self) -> int:
+        """Rises with every change of what a search can find."""
+        return await asyncio.to_thread(generation, self._opened.catalog, self.name)
+
+    async def get_stats(self) -> dict[str, Any]:
+        """Figures for people: sources, chunks, generation, model, and what each index says of itself."""
+        sources = await self.list_sources()
+        return {
+            "collection": self.name,
+            "sources": len(sources),
+            "chunks": sum(source.chunks for source in sources),
+            "generation": await self.generation(),
+            "embedding_model": self._opened.embedder.name,
+            "indexes": {leg: await store.stats() for leg, store in self._opened.stores.items()},
+            "problems": list(self.problems),
+        }
+
+    async def verify(self) -> VerifyReport:
+        """Compares the catalog with every index, id by id, and checks the catalog's file."""
+        async with self._opened.writing:
+            return await verify.verify(self._opened)
+
+    async def repair(self, *, dry_run: bool = False) -> RepairReport:
+        """Brings the indexes in step with the catalog, never the other way round."""
+        async with self._opened.writing:
+            return await to_the_end(verify.repair(self._opened, dry_run=dry_run))
+
+    async def delete_missing(self, root: str, kept: set[str], *, dry_run: bool = False) -> DeleteReport:
+        """Removes the sources put under `root` whose ids are not in `kept`; a dry run only says which."""
+        gone = [source for source in await self.list_sources() if source.root == root and source.doc_id not in kept]
+        if dry_run:
+            return deletion.report(gone)
+        return await self._delete(gone)
+
+    async def _delete(self, sources: Sequence[SourceInfo]) -> DeleteReport:
+        async with self._opened.writing:
+            return await to_the_end(deletion.delete(self._opened, sources))
+
+
+def _text_draft(tokenizer: Tokenizer, text: str, metadata: Mapping[str, FieldValue], doc_id: str | None) -> SourceDraft:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    uri = doc_id or f"text:{digest[:32]}"
+    windows = (ChunkDraft(text[start:end], start, end) for start, end in _windows(tokenizer, text))
+    return SourceDraft(
+        uri=uri,
+        file_name=str(metadata.get("file_name", uri)),
+        file_hash=digest,
+        chunks=tuple(window for window in windows if window.text.strip()),
+        doc_id=doc_id,
+        metadata=metadata,
+    )
+
+
+def _windows(tokenizer: Tokenizer, text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of pieces that each fit the model's window, together the whole text."""
+    # A piece cut inside a word can have a few tokens more alone than it had in its place.
+    step = max(1, tokenizer.max_tokens * 7 // 8)
+    starts = [start for start, _ in tokenizer.token_spans(text)][::step]
+    return itertools.pairwise([0, *starts[1:], len(text)])

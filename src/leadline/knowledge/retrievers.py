@@ -1,0 +1,114 @@
+"""The three legs of retrieval: each asks its index, then has the text of the hits fetched.
+
+Knows how many hits to ask for so that enough of them are live. Doesn't rank: the index did.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from leadline.errors import TextMissing
+from leadline.knowledge.opened import Opened
+from leadline.state import Document, Found
+from leadline.stores.base import Hit, Where
+from leadline.stores.catalog_sources import LiveChunk, any_known, live_chunks
+
+log = logging.getLogger(__name__)
+
+
+class VectorRetriever:
+    """Dense retrieval: the chunks whose vectors are nearest to the query's."""
+
+    name = "vector"
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+    async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
+        """At most `k` live chunks, best first. Raises StoreError, ModelError."""
+        vector = await asyncio.to_thread(self._opened.embedder.embed_query, query)
+        index = self._opened.legs.vector
+        return await _live(self._opened, self.name, k, lambda n: index.search(vector, k=n, where=where))
+
+
+class LexicalRetriever:
+    """Keyword retrieval: the chunks that share terms with the query."""
+
+    name = "bm25"
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+    async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
+        """At most `k` live chunks, best first. Raises StoreError."""
+        index = self._opened.legs.bm25
+        return await _live(self._opened, self.name, k, lambda n: index.lexical_search(query, k=n, where=where))
+
+
+class GraphRetriever:
+    """Retrieval over the entity graph: the chunks that the query's entities lead to."""
+
+    name = "graph"
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+    async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
+        """At most `k` live chunks, best first. Raises StoreError."""
+        index = self._opened.legs.graph
+        return await _live(self._opened, self.name, k, lambda n: index.search(query, k=n, where=where))
+
+
+async def hydrate(opened: Opened, hits: Sequence[Hit], leg: str) -> list[Document]:
+    """The hits as Documents, in their order, text fetched in one batch.
+
+    A hit whose chunk isn't live is left out and logged. Raises TextMissing if that is all of them and the catalog
+    knows nothing of any: then it and the index don't belong together.
+    """
+    found = await _fetch(opened, hits)
+    await _ensure_any(opened, hits, found, leg)
+    return _documents(hits, found, leg)
+
+
+async def _live(opened: Opened, leg: str, k: int, search: Callable[[int], Awaitable[list[Hit]]]) -> list[Document]:
+    """Asks for more until `k` hits are live or there are no more."""
+    wanted = k
+    while True:
+        hits = await search(wanted)
+        found = await _fetch(opened, hits)
+        if len(found) >= k or len(hits) < wanted:
+            await _ensure_any(opened, hits, found, leg)
+            return _documents(hits, found, leg)[:k]
+        wanted *= 2
+
+
+async def _fetch(opened: Opened, hits: Sequence[Hit]) -> dict[str, LiveChunk]:
+    return await asyncio.to_thread(live_chunks, opened.catalog, opened.name, [hit.chunk_id for hit in hits])
+
+
+async def _ensure_any(opened: Opened, hits: Sequence[Hit], found: dict[str, LiveChunk], leg: str) -> None:
+    ids = [hit.chunk_id for hit in hits]
+    if lacking := len(ids) - len(found):
+        log.info("%d of %d hits of the %s index are not live and were left out", lacking, len(ids), leg)
+    if not ids or found:
+        return
+    if await asyncio.to_thread(any_known, opened.catalog, opened.name, leg, ids):
+        return  # on their way in or out
+    raise TextMissing(
+        f"The {leg} index of the collection {opened.name} found {len(ids)} chunks, and the catalog has none of them.",
+        hint="Run `leadline verify` to see how they differ.",
+    )
+
+
+def _documents(hits: Sequence[Hit], found: dict[str, LiveChunk], leg: str) -> list[Document]:
+    live = [(hit, found[hit.chunk_id]) for hit in hits if hit.chunk_id in found]
+    return [
+        Document(
+            content=chunk.text,
+            metadata={**chunk.metadata, "found_by": {leg: Found(rank=rank, score=hit.score)}},
+            score=hit.score,
+            source=leg,
+            rerank_score=0.0,
+        )
+        for rank, (hit, chunk) in enumerate(live)
+    ]
