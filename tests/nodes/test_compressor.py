@@ -1,5 +1,6 @@
 """The compressor node: numbers that stay, and whole sentences within the budget."""
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -61,7 +62,7 @@ def test_spans_are_ordered_slices_that_lose_no_word(text: str) -> None:
     """Spans never overlap, are exact slices, and hold everything but white space."""
     spans = sentence_spans(text)
     assert all(text[start:end] == sentence for start, end, sentence in spans)
-    assert all(left[1] <= right[0] for left, right in zip(spans, spans[1:], strict=False))
+    assert all(left[1] <= right[0] for left, right in pairwise(spans))
     assert "".join("".join(sentence.split()) for _, _, sentence in spans) == "".join(text.split())
 
 

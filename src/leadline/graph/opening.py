@@ -4,6 +4,7 @@ Knows which loader is slow and so runs in a thread, once. Knows no node.
 """
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -54,14 +55,20 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
 
 
 def once(load: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """Loads in a thread at the first call and answers from memory after; a load that failed is tried again."""
+    """Loads in a thread at the first call and answers from memory after; a load that failed is tried again.
+
+    A caller that gives up (time-out, cancelled) leaves the load going, for the next one to find done.
+    """
     loaded: list[T] = []
-    lock = asyncio.Lock()
+    lock = threading.Lock()
+
+    def load_once() -> T:
+        with lock:
+            if not loaded:
+                loaded.append(load())
+            return loaded[0]
 
     async def get() -> T:
-        async with lock:
-            if not loaded:
-                loaded.append(await asyncio.to_thread(load))
-            return loaded[0]
+        return loaded[0] if loaded else await asyncio.to_thread(load_once)
 
     return get

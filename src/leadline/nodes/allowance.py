@@ -50,7 +50,8 @@ def is_new(state: RAGState, search: Pass) -> bool:
 def remedies(state: RAGState, context: RunContext, *, web_reachable: bool, now: float) -> Remedies:
     """What is left to try.
 
-    A retry needs a retry left and a search not made yet: a wider one, or (left to the rewriter) another query.
+    A retry needs a retry left and a search not made yet. Every retry is a wider search, so that none repeats one even
+    where its query could not be changed; at the limit of the width, with nothing new to ask, there is no retry.
     Escalating needs the web's permission and that it wasn't tried in this run; `web_reachable` says that there is a
     client and, where consent is `ask`, somebody to ask.
     """

@@ -31,7 +31,7 @@ _FILLERS = _words(
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 _FRAGMENT = re.compile(r"^(?:and|or|but|so|what about|how about|und|oder|y|o|et|ou)\b[\s,]*", re.IGNORECASE)
 # A follow-up of so few words says too little to be searched for alone.
-_SHORT = 3
+_SHORT = 2
 
 
 def words_of(text: str) -> list[str]:
@@ -52,7 +52,8 @@ def standalone_by_rule(question: str, previous: str | None) -> str:
         return previous.replace(theirs[0], own[0])
     if own or not _leans_on_something(question):
         return question
-    borrowed = theirs or content_words(previous)
+    said = {word.lower() for word in words_of(question)}
+    borrowed = [word for word in theirs or content_words(previous) if word.lower() not in said]
     return f"{question.rstrip()} ({', '.join(borrowed)})" if borrowed else question
 
 
