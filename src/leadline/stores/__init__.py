@@ -12,7 +12,8 @@ from leadline.errors import ConfigError
 
 if TYPE_CHECKING:
     from leadline.analysis import Analyzer
-    from leadline.stores.base import LexicalStore, VectorStore
+    from leadline.stores.base import GraphStore, LexicalStore, VectorStore
+    from leadline.stores.catalog import Catalog
 
 
 def open_vector_store(backend: str, *, path: Path) -> VectorStore:
@@ -32,4 +33,15 @@ def open_lexical_store(backend: str, *, path: Path, analyzer: Analyzer) -> Lexic
             from leadline.stores.tantivy import TantivyStore
 
             return TantivyStore(path=path, analyzer=analyzer)
-    raise ConfigError(f"Unknown lexical backend {backend!r}.", hint="Allowed: tantivy.")
+        case "rank-bm25":
+            from leadline.stores.rank_bm25 import RankBM25Store
+
+            return RankBM25Store(path=path, analyzer=analyzer)
+    raise ConfigError(f"Unknown lexical backend {backend!r}.", hint="Allowed: tantivy, rank-bm25.")
+
+
+def open_graph_store(catalog: Catalog, collection: str) -> GraphStore:
+    """The entity graph of one collection, kept in the open catalog; enter it to use it."""
+    from leadline.stores.entity_graph import EntityGraphStore
+
+    return EntityGraphStore(catalog, collection)

@@ -38,7 +38,7 @@ class TantivyStore:
     def __init__(self, *, path: Path | str, analyzer: Analyzer) -> None:
         self._path = Path(path)
         self._analyzer = analyzer
-        self._manifest: dict[str, str | int] = {"format": FORMAT, "analyzer": analyzer.name}
+        self._manifest: dict[str, str | int] = {"backend": "tantivy", "format": FORMAT, "analyzer": analyzer.name}
         self._writing = threading.RLock()
         self._index: tantivy.Index | None = None
         self._writer: tantivy.IndexWriter | None = None
@@ -92,8 +92,10 @@ class TantivyStore:
         return await asyncio.to_thread(self._search, text, k, where)
 
     def _open(self) -> None:
-        if tantivy_files.check(self._path):
+        whole = tantivy_files.check(self._path)
+        if whole or (self._path / index_files.MANIFEST).exists():
             index_files.check_manifest(self._path, self._manifest)
+        if whole:
             self._ensure_ready()
 
     def _close(self) -> None:

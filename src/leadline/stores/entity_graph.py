@@ -1,0 +1,202 @@
+"""The entity graph of a collection: chunks, the entities they mention, and the walk from one to the other.
+
+Kept in the catalog's database; of a chunk's text only the names in it. `score` is above 1 for a chunk that mentions an
+entity of the question, below 1 for one that shares other entities with those; within each it grows with the share of
+a random walk that starts at the question's entities (see `entity_walk`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Table, delete, distinct, func, insert, select
+
+from leadline.entities import candidate_names, extract_entities, longest
+from leadline.stores import filters
+from leadline.stores.base import ChunkRecord, Hit, Stats, Where
+from leadline.stores.catalog import batched
+from leadline.stores.entity_graph_schema import create_tables, graph_chunks, graph_mentions, have_tables
+from leadline.stores.entity_neighbourhood import fetch
+from leadline.stores.entity_walk import walk
+
+if TYPE_CHECKING:
+    from leadline.stores.catalog import Catalog
+
+T = TypeVar("T")
+_SAME_CHUNK = (graph_chunks.c.collection == graph_mentions.c.collection) & (
+    graph_chunks.c.chunk_id == graph_mentions.c.chunk_id
+)
+
+
+class EntityGraphStore:
+    """The mentions of one collection as a GraphStore. Its calls run in threads; each write is one transaction."""
+
+    def __init__(self, catalog: Catalog, collection: str) -> None:
+        self._catalog = catalog
+        self._collection = collection
+        self._ready = False
+
+    async def __aenter__(self) -> Self:
+        self._ready = await asyncio.to_thread(self._read, have_tables)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ready = False
+
+    async def ensure_ready(self, dimension: int = 0) -> None:  # noqa: ARG002 - a width means nothing here
+        """Makes the tables where they are missing."""
+        await asyncio.to_thread(self._ensure_ready)
+
+    async def upsert(self, records: Sequence[ChunkRecord]) -> int:
+        """Replaces the mentions of the chunks in one transaction; refuses nothing, so returns 0."""
+        await asyncio.to_thread(self._upsert, records)
+        return 0
+
+    async def existing_ids(self, ids: Sequence[str]) -> set[str]:
+        """Which of `ids` were taken in, with or without an entity in them."""
+        return await asyncio.to_thread(self._existing_ids, ids)
+
+    async def all_ids(self) -> set[str]:
+        """The ids of all chunks."""
+        return await asyncio.to_thread(self._all_ids)
+
+    async def delete(self, ids: Sequence[str]) -> int:
+        """Removes chunks with their mentions in one transaction; returns how many were there."""
+        return await asyncio.to_thread(self._delete, ids)
+
+    async def count(self) -> int:
+        """How many chunks were taken in."""
+        return await asyncio.to_thread(self._count)
+
+    async def clear(self) -> None:
+        """Removes the collection's chunks and mentions."""
+        await asyncio.to_thread(self._clear)
+
+    async def stats(self) -> Stats:
+        """The backend, how many chunks, documents (sources), entities and edges, and entities per source."""
+        return {"backend": "sql", "count": await self.count(), **await asyncio.to_thread(self._stats)}
+
+    async def search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
+        """At most `k` chunks that mention the entities of `text`, then ones that share entities with those."""
+        filters.check(where)
+        return await asyncio.to_thread(self._search, text, k, where)
+
+    def _read(self, call: Callable[[Connection], T]) -> T:
+        with self._catalog.read() as connection:
+            return call(connection)
+
+    def _ensure_ready(self) -> None:
+        if not self._ready:
+            with self._catalog.write() as connection:
+                create_tables(connection)
+            self._ready = True
+
+    def _upsert(self, records: Sequence[ChunkRecord]) -> None:
+        self._ensure_ready()
+        last = {record.chunk_id: record for record in records}
+        chunks = [self._chunk_row(record) for record in last.values()]
+        mentions = [row for record in last.values() for row in self._mention_rows(record)]
+        if not chunks:
+            return
+        with self._catalog.write() as connection:
+            self._remove(connection, list(last))
+            connection.execute(insert(graph_chunks), chunks)
+            if mentions:
+                connection.execute(insert(graph_mentions), mentions)
+
+    def _chunk_row(self, record: ChunkRecord) -> dict[str, Any]:
+        own = {"collection": self._collection, "chunk_id": record.chunk_id, "doc_id": record.doc_id}
+        return {**own, "fields": filters.fields_of(record)}
+
+    def _mention_rows(self, record: ChunkRecord) -> list[dict[str, Any]]:
+        key = {"collection": self._collection, "chunk_id": record.chunk_id}
+        return [
+            {**key, "entity": entity, "name": found.name, "count": found.count, "part": found.part}
+            for entity, found in extract_entities(record.text).items()
+        ]
+
+    def _remove(self, connection: Connection, ids: Sequence[str]) -> int:
+        removed = 0
+        for batch in batched(ids):
+            connection.execute(delete(graph_mentions).where(*self._mine(graph_mentions, batch)))
+            removed += connection.execute(delete(graph_chunks).where(*self._mine(graph_chunks, batch))).rowcount
+        return removed
+
+    def _mine(self, table: Table, ids: Sequence[str] | None = None) -> list[ColumnElement[bool]]:
+        mine = [table.c.collection == self._collection]
+        return mine if ids is None else [*mine, table.c.chunk_id.in_(ids)]
+
+    def _existing_ids(self, ids: Sequence[str]) -> set[str]:
+        if not self._ready:
+            return set()
+        with self._catalog.read() as connection:
+            statements = [select(graph_chunks.c.chunk_id).where(*self._mine(graph_chunks, b)) for b in batched(ids)]
+            return {chunk_id for statement in statements for chunk_id in connection.execute(statement).scalars()}
+
+    def _all_ids(self) -> set[str]:
+        if not self._ready:
+            return set()
+        with self._catalog.read() as connection:
+            return set(connection.execute(select(graph_chunks.c.chunk_id).where(*self._mine(graph_chunks))).scalars())
+
+    def _delete(self, ids: Sequence[str]) -> int:
+        if not self._ready or not ids:
+            return 0
+        with self._catalog.write() as connection:
+            return self._remove(connection, list(dict.fromkeys(ids)))
+
+    def _clear(self) -> None:
+        self._ensure_ready()
+        with self._catalog.write() as connection:
+            for table in (graph_mentions, graph_chunks):
+                connection.execute(delete(table).where(*self._mine(table)))
+
+    def _count(self) -> int:
+        if not self._ready:
+            return 0
+        with self._catalog.read() as connection:
+            statement = select(func.count()).select_from(graph_chunks).where(*self._mine(graph_chunks))
+            return int(connection.execute(statement).scalar_one())
+
+    def _stats(self) -> Stats:
+        if not self._ready:
+            return {"documents": 0, "entities": 0, "edges": 0, "entities_per_source": {}}
+        whole = [*self._mine(graph_mentions), graph_mentions.c.part.is_(False)]
+        entities = func.count(distinct(graph_mentions.c.entity))
+        per_source = (
+            select(graph_chunks.c.doc_id, entities)
+            .outerjoin_from(graph_chunks, graph_mentions, _SAME_CHUNK & graph_mentions.c.part.is_(False))
+            .where(*self._mine(graph_chunks))
+            .group_by(graph_chunks.c.doc_id)
+        )
+        with self._catalog.read() as connection:
+            found, edges = connection.execute(select(entities, func.count()).where(*whole)).one()
+            sources = {doc_id: number for doc_id, number in connection.execute(per_source).tuples()}  # noqa: C416 - dict() takes a result for a mapping
+        return {"documents": len(sources), "entities": found, "edges": edges, "entities_per_source": sources}
+
+    def _search(self, text: str, k: int, where: Where | None) -> list[Hit]:
+        places = candidate_names(text)
+        if not self._ready or not places or k < 1:
+            return []
+        with self._catalog.read() as connection:
+            seeds = longest(places, self._known(connection, list(places)))
+            if not seeds:
+                return []
+            around = fetch(connection, self._collection, seeds, where, k)
+        shares = walk(around.mentions, around.seeds, around.rarities)
+        scores = {chunk_id: share + (chunk_id in around.direct) for chunk_id, share in shares.items()}
+        best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
+        return [Hit(chunk_id, score, rank) for rank, (chunk_id, score) in enumerate(best)]
+
+    def _known(self, connection: Connection, names: Sequence[str]) -> set[str]:
+        """Those of `names` that are entities of the collection: a look-up of an index, not of the vocabulary."""
+        column, known = graph_mentions.c.entity, set[str]()
+        for batch in batched(names):
+            statement = select(column).where(*self._mine(graph_mentions), column.in_(batch)).distinct()
+            known.update(connection.execute(statement).scalars())
+        return known
