@@ -1,6 +1,6 @@
 """From paths to a collection: files are prepared ahead while those before them are embedded and stored.
 
-    report = await ingest(kb, [Path("docs")], settings, on_event=show)
+    report = await ingest_paths(kb, [Path("docs")], settings, on_progress=show)
 
 Knows how to keep both the reader and the embedder busy, what a failed file may and may not stop, and when a sync may
 delete. Knows no file format and no index.
@@ -89,20 +89,21 @@ class File:
 Prepared = tuple[File, SourceDraft | str]  # the draft, or why there is none
 
 
-async def ingest(
+async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     kb: KnowledgeBase,
     paths: Sequence[Path],
     settings: Settings,
     *,
     sync: bool = False,
     dry_run: bool = False,
-    on_event: Callable[[Event | Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_event: Callable[[Event], None] | None = None,
 ) -> IngestReport:
     """Takes in every supported file under `paths`. A file that fails is a row with its error; the others go in.
 
     `sync` then deletes what was ingested from the same folders before and is there no more; never after a failed
-    file, nor when a folder came out empty. `on_event` gets Progress after each file, DocumentSaved for each chunk,
-    ItemFailed for each file that failed, DocumentsPruned after a sync.
+    file, nor when a folder came out empty. `on_progress` is called after each file. `on_event` gets DocumentSaved for
+    each chunk, ItemFailed for each file that failed, DocumentsPruned after a sync.
 
     Raises UnreadableFile for a path that isn't there, ConfigError for two files of one URI, ModelError and StoreError
     where no file could go in.
@@ -116,7 +117,8 @@ async def ingest(
             report.rows.append(row)
             for event in saved:
                 tell(event)
-            tell(Progress(len(report.rows), len(files), row))
+            if on_progress is not None:
+                on_progress(Progress(len(report.rows), len(files), row))
     if sync:
         await _prune(kb, [_root(path) for path in paths if path.is_dir()], files, report)
         assert report.pruned is not None
