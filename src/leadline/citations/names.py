@@ -1,0 +1,121 @@
+"""Proper names and codes that a sentence mentions, and whether a text mentions them too.
+
+By rule: capitals, digits within words, signs. Knows endings that turn a country into its people; knows no list of
+names. A capital at the start of a sentence, and every noun of a German one, is a name only if more speaks for it.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leadline.analysis import STOP_WORDS, normalised
+
+_TOKEN = re.compile(r"\w[\w.’'&/@+#-]*[\w+#]|\w")
+_CODE = re.compile(r"(?=.*[^\W\d_])(?=.*\d)|.*[_@#]|.*\+\+|\d+(?:\.\d+){2,}|.*[^\W_][a-zà-ÿ]+[A-ZÀ-Þ]|[A-ZÀ-Þ&]{2,}\Z")
+_AMOUNT = re.compile(r"\d[\d.,]*(?:[^\W\d_]{1,3})?|\d+-\w+|[ivxlc]+", re.IGNORECASE)
+_PLURAL = re.compile(r"s\Z")
+_ENDING = re.compile(r"(?:ian|an|n|ese|ish|y|e)\Z")
+_SENTENCE_END = re.compile(r"[.!?:;。！？\n\"“”(]\s*\Z|\A\W*\Z|^\s*[-*•]\s*\Z")
+_NO_NAME = re.compile(r"(?:ly|ing|ed|tion|ions|ment|ments|ness|ers|ists|ity)\Z")
+# Words that open a sentence in capitals without being names, beyond the stop words.
+_OPENERS = frozenset(
+    """according accordingly additionally although among another around as because besides consequently despite due
+    either even eventually everyone finally following for furthermore generally given hence however initially instead
+    it its lastly later like likewise many meanwhile moreover near nearly neither nevertheless next no none note
+    nonetheless now often only originally others overall people perhaps please previously rather recently regarding
+    several similarly since some sometimes soon specifically subsequently such therefore though throughout thus today
+    together typically unlike unless usually various when whenever where whereas whether while within without yes yet
+    one two three four five six seven eight nine ten i we he she they you der die das ein eine im am zum nach bei für
+    auf aus mit und wenn weil auch es sie er wir ihr le la les un une des il elle ils dans pour sur el los las una en
+    january february march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday""".split()
+)
+_GERMAN = frozenset({"der", "die", "das", "und", "ist", "nicht", "ein", "eine", "wird", "mit", "für", "den", "dem"})
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One capitalised word, or a `code`: a word with digits, signs or capitals inside."""
+
+    text: str
+    code: bool
+
+
+def names(text: str) -> list[Name]:
+    """The words of `text` that are names or codes, each once."""
+    text = normalised(text)
+    tokens = list(_TOKEN.finditer(text))
+    words = [match.group() for match in tokens]
+    german = len({word.casefold() for word in words} & _GERMAN) >= 2
+    found = [
+        name
+        for place, match in enumerate(tokens)
+        if (name := _name(match.group(), _opens(text, match), words[place + 1 : place + 2], german=german))
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _opens(text: str, match: re.Match[str]) -> bool:
+    return bool(_SENTENCE_END.search(text[max(0, match.start() - 4) : match.start()]))
+
+
+def _name(word: str, opens: bool, following: list[str], *, german: bool) -> Name | None:
+    word = re.sub(r"[’']s?\Z", "", word)
+    lower = word.casefold()
+    if _AMOUNT.fullmatch(word) and not _CODE.fullmatch(word[-1:] * 2):
+        return None
+    if len(word) > 1 and _CODE.match(word):
+        return Name(word, code=True)
+    if not word[:1].isupper() or len(word) < 2 or lower in STOP_WORDS or lower in _OPENERS:
+        return None
+    in_a_row = following[0][:1].isupper() and following[0].casefold() not in STOP_WORDS if following else False
+    if (german and not in_a_row) or (opens and not in_a_row and _NO_NAME.search(word)):
+        return None
+    return Name(word, code=False)
+
+
+class Mentions:
+    """The words of a source's text, made ready for looking names up in it."""
+
+    def __init__(self, *texts: str) -> None:
+        words = [word for text in texts for word in _words(text)]
+        self._words = frozenset(words)
+        self._stems = frozenset(_stem(word) for word in words)
+        self._initials = "".join(word[0] for text in texts for word in _TOKEN.findall(text) if word[0].isupper())
+
+    def has(self, name: Name) -> bool:
+        """Whether the name stands in the text: as it is, in parts, as a people's name, or as the initials of words."""
+        folded = _fold(name.text)
+        if folded in self._words or folded.replace(".", "") in self._words:
+            return True
+        parts = [part for part in re.split(r"[-/.’'&+]", folded) if part]
+        if name.code:
+            return (len(parts) > 1 and all(p in self._words for p in parts)) or self._are_initials(name.text)
+        return all(part in self._words or (len(part) >= 4 and _stem(part) in self._stems) for part in parts)
+
+    def has_word(self, word: str) -> bool:
+        return _fold(word) in self._words or _stem(_fold(word)) in self._stems
+
+    def _are_initials(self, text: str) -> bool:
+        return len(text) >= 2 and text.isalpha() and text.isupper() and text in self._initials
+
+
+def _words(text: str) -> Iterator[str]:
+    for match in _TOKEN.finditer(normalised(text)):
+        word = _fold(re.sub(r"[’']s?\Z", "", match.group()))
+        yield word
+        yield word.replace(".", "")
+        yield from (part for part in re.split(r"[-/.’'&_@+]", word) if part and part != word)
+
+
+def _stem(word: str) -> str:
+    for ending in (_PLURAL, _ENDING):
+        stem = ending.sub("", word)
+        word = stem if len(stem) >= 4 else word
+    return word
+
+
+def _fold(word: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))

@@ -1,0 +1,79 @@
+"""Whether a sentence denies what a source says, or says what it denies.
+
+Each negation has a scope, the few content words behind it in its clause. What the sentence negates the text must
+negate too, and what the text only negates the sentence mustn't affirm. Knows the negations of a few languages;
+understands nothing.
+"""
+
+import re
+from collections.abc import Callable
+
+_CUES = re.compile(
+    r"""\b(?:not|never|no[ ]longer|no(?!\.?[ ]?\d|\b[ ]one\b[ ]of)|none|nobody|nothing|nowhere|neither|nor|without
+    |cannot|hardly|scarcely|barely|lack(?:s|ed|ing)?|fail(?:s|ed|ing)?(?:[ ]to)?|unable[ ]to|refus(?:e|es|ed|ing)[ ]to
+    |non(?=-)|exclud(?:es|ed|ing|e)|nicht|kein(?:e|er|es|en|em)?|nie|niemals|ohne|weder|jamais|aucune?|sans|nunca|jam[aá]s
+    |ning[uú]n(?:a|o)?|tampoco|senza|non(?=[ ][a-zà-ù]+))\b|\b\w+n[’']t\b|\bn[’']|\bne\b(?=.{1,30}\b(?:pas|plus|rien)\b)
+    |不|没|沒|未|ない|ません|ませ|ず(?=に)|않|못""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NO_CUES = re.compile(
+    r"\bnot (?:only|just|merely|to mention|least)\b|\bno (?:doubt|later than|less than|more than|fewer than)\b"
+    r"|\bwhy not\b|\bnicht nur\b|\bnon seulement\b|\bno s[oó]lo\b",
+    re.IGNORECASE,
+)
+_BOUNDARY = re.compile(
+    r"[.;:!?,)–—。！？；，、](?=\s|\Z|[^\x00-\x7f])|\s(?:but|however|whereas|while|although|though|because|"
+    r"and|or|which|who|that|until|unless|if|aber|sondern|und|mais|et|pero|y)\s"
+)
+_OPPOSITES = ("un", "in", "im", "il", "ir", "dis", "non")
+_SCOPE = 4
+_HEAD = 2
+_SHARED = 0.6
+
+
+def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
+    """The words over which `sentence` and `text` say opposite things, "" if they don't.
+
+    `terms` gives the content words of a text in one form, in order.
+    """
+    mine, theirs = _scopes(sentence, terms), _scopes(text, terms)
+    words, there = frozenset(terms(sentence)), frozenset(terms(text))
+    denied = frozenset(word for scope in theirs for word in scope)
+    for scope in mine:
+        if not denied.intersection(scope) and not any(
+            f"{p}{word}" in there for p in _OPPOSITES for word in scope[:_HEAD]
+        ):
+            return " ".join(scope)
+    denying = frozenset(word for scope in mine for word in scope)
+    affirmed = frozenset(terms(_outside(text)))
+    for scope in theirs:
+        shared = [word for word in scope if word in words]
+        if len(shared) < _SHARED * len(scope) or denying.intersection(scope):
+            continue
+        if not affirmed.issuperset(shared):
+            return " ".join(scope)
+    return ""
+
+
+def _scopes(text: str, terms: Callable[[str], list[str]]) -> list[tuple[str, ...]]:
+    """What each negation negates: the content words behind it in its clause, else those before it."""
+    scopes = []
+    for cue in _cues(text):
+        clause = _BOUNDARY.search(text, cue.end())
+        behind = terms(_CUES.sub(" ", text[cue.end() : clause.start() if clause else len(text)]))
+        before = terms(_CUES.sub(" ", _BOUNDARY.split(text[: cue.start()])[-1]))
+        scopes.append(tuple(behind[:_SCOPE] or before[-_SCOPE:]))
+    return [scope for scope in scopes if scope]
+
+
+def _cues(text: str) -> list[re.Match[str]]:
+    harmless = [match.span() for match in _NO_CUES.finditer(text)]
+    return [c for c in _CUES.finditer(text) if not any(a <= c.start() < b for a, b in harmless)]
+
+
+def _outside(text: str) -> str:
+    """The text without its negated clauses."""
+    for cue in reversed(_cues(text)):
+        clause = _BOUNDARY.search(text, cue.end())
+        text = text[: cue.start()] + " . " + (text[clause.start() :] if clause else "")
+    return text

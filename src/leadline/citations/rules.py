@@ -1,0 +1,151 @@
+"""Whether a text supports a sentence, by rule: figures, dates, names, negation, quoted words, and shared words.
+
+Each rule finds one kind of fault and names it. No rule understands the sentence: what passes them all may still be
+wrong, what fails one is not supported word for word.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from leadline.analysis import Analyzer
+from leadline.citations.dates import take_dates
+from leadline.citations.markers import parse_markers
+from leadline.citations.names import Mentions, names
+from leadline.citations.negation import denies
+from leadline.citations.quantities import quantities
+
+ProblemKind = Literal["number", "date", "name", "negation", "quotation", "coverage", "unknown_source"]
+# Of a sentence's content words, the share that the cited place must have too.
+MIN_COVERAGE = 0.5
+# The same without names and figures: what is said of them.
+MIN_COVERAGE_OF_SAID = 0.25
+_ROOT = 5
+_QUOTED = re.compile(r"“([^”]+)”|„([^“”]+)[“”]|«\s*([^»]+?)\s*»|「([^」]+)」|(?<![\w\"])\"([^\"\n]+)\"(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault: `what` is the figure, name or words at fault, `sentence` where it stands."""
+
+    kind: ProblemKind
+    what: str
+    sentence: str = ""
+
+
+def check_sentence(sentence: str, span_text: str, *, context: str = "") -> list[Problem]:
+    """What in `sentence` the text `span_text` doesn't support; empty if nothing.
+
+    `context` (the rest of the passage, headings, title, file name) may supply names, and the year where the span names
+    none; no other figure. A sentence that stands in the span word for word has no problem.
+    """
+    sentence, span_text = _without_marks(sentence), _without_marks(span_text)
+    if stands_in(sentence, span_text):
+        return []
+    return [
+        *_dates_and_numbers(sentence, span_text, context),
+        *_names(sentence, span_text, context),
+        *_negation(sentence, span_text),
+        *_quotations(sentence, f"{span_text}\n{context}"),
+        *_coverage(sentence, span_text),
+    ]
+
+
+def stands_in(sentence: str, text: str) -> bool:
+    """Whether `text` has the whole sentence word for word; the end of a longer one ("does not …") doesn't count."""
+    wanted, there = _verbatim(sentence), _verbatim(text)
+    at = there.find(wanted) if wanted else -1
+    while at >= 0:
+        before, after = there[:at].rstrip(" \"'(#*-|"), there[at + len(wanted) :].lstrip(" \"')")
+        begins = not before or before[-1] in ".!?。！？:;"
+        if begins and (not after or wanted[-1] in ".!?。！？" or after[0] in ".!?。！？;|"):
+            return True
+        at = there.find(wanted, at + 1)
+    return False
+
+
+def content_terms(text: str) -> list[str]:
+    """The content words of a text in the analyser's form, each once, in order."""
+    return list(dict.fromkeys(_analyzer().query_terms(text)))
+
+
+def coverage(sentence: str, span_text: str) -> float:
+    """The share of the sentence's content words that the text has, from 0 to 1; 1 where there are none."""
+    return _share(content_terms(sentence), span_text)
+
+
+def _share(wanted: list[str], span_text: str) -> float:
+    return 1 - len(_missing(wanted, span_text)) / len(wanted) if wanted else 1.0
+
+
+def _missing(wanted: list[str], span_text: str) -> list[str]:
+    """The terms that the text has neither as they are nor with another ending (discovery, discovered)."""
+    there = frozenset(_analyzer().terms(span_text))
+    beginnings = frozenset(term[:_ROOT] for term in there if len(term) >= _ROOT)
+    return [t for t in wanted if t not in there and (t[:_ROOT] not in beginnings or not t.isalpha())]
+
+
+@cache
+def _analyzer() -> Analyzer:
+    return Analyzer()
+
+
+def _dates_and_numbers(sentence: str, span_text: str, context: str) -> list[Problem]:
+    dates, sentence_rest = take_dates(sentence)
+    span_dates, span_rest = take_dates(span_text)
+    amounts = quantities(span_rest)
+    years = _years(span_text) or _years(context)
+    missing = [Problem("date", d.text) for d in dates if not any(d.agrees(other, years) for other in span_dates)]
+    dated = frozenset(float(part) for d in span_dates for reading in d.readings for part in reading if part is not None)
+    for quantity in quantities(sentence_rest):
+        there = any(quantity.agrees(other) for other in amounts) or dated.intersection(quantity.values)
+        if not (there or quantity.loose or years.intersection(quantity.values)):
+            missing.append(Problem("number", quantity.text))
+    return missing
+
+
+def _years(text: str) -> frozenset[float]:
+    return frozenset(float(year) for year in re.findall(r"(?<![\d.,$€£])[12]\d{3}(?![\d%]|[.,]\d)", text))
+
+
+def _names(sentence: str, span_text: str, context: str) -> list[Problem]:
+    mentions = Mentions(span_text, context)
+    return [Problem("name", name.text) for name in names(sentence) if not mentions.has(name)]
+
+
+def _negation(sentence: str, span_text: str) -> list[Problem]:
+    opposite = denies(sentence, span_text, content_terms)
+    return [Problem("negation", opposite)] if opposite else []
+
+
+def _quotations(sentence: str, text: str) -> list[Problem]:
+    there = _verbatim(text)
+    quoted = ["".join(match) for match in _QUOTED.findall(sentence)]
+    return [Problem("quotation", words) for words in quoted if _verbatim(words).strip(" .,;:!?…") not in there]
+
+
+def _coverage(sentence: str, span_text: str) -> list[Problem]:
+    """Names and figures have rules of their own, so what is said of them counts once more without them."""
+    wanted = content_terms(sentence)
+    own_rules = {term for name in names(sentence) for term in _analyzer().terms(name.text)}
+    own_rules |= {term for quantity in quantities(sentence) for term in _analyzer().terms(quantity.text)}
+    said = [term for term in wanted if term not in own_rules]
+    if _share(wanted, span_text) >= MIN_COVERAGE and _share(said, span_text) >= MIN_COVERAGE_OF_SAID:
+        return []
+    return [Problem("coverage", " ".join(_missing(wanted, span_text)))]
+
+
+def _without_marks(text: str) -> str:
+    """The text without `[n]`: an answer's own marks, and those that a source brought along."""
+    for marker in reversed(parse_markers(text)):
+        text = text[: marker.start] + text[marker.end :]
+    return text
+
+
+def _verbatim(text: str) -> str:
+    """One form for texts that a reader takes for the same: case, blanks, quotation marks, dashes, ligatures."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    text = re.sub(r"[“”„«»\"「」]", '"', re.sub(r"[’‘ʼ]", "'", re.sub(r"[‐‑‒–—−]", "-", text)))
+    return re.sub(r"\s+([.,;:!?])", r"\1", " ".join(text.split()))

@@ -1,0 +1,83 @@
+"""Where in a numbered passage a sentence has its support: the shortest run of sentences that passes the rules.
+
+Knows evidence blocks and their offsets; a place is always an exact slice of the passage's own text.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leadline.citations.rules import Problem, check_sentence, coverage
+from leadline.state import EvidenceBlock
+
+MAX_SENTENCES = 3
+_TRIED = 6
+# A place with much fewer of the sentence's words speaks of something else, so its silence is no support.
+NEAR = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`[start:end]` of the block's own text, and what is wrong with the sentence there."""
+
+    block: EvidenceBlock
+    start: int
+    end: int
+    problems: tuple[Problem, ...]
+    share: float
+
+    @property
+    def quote(self) -> str:
+        """The text of the place."""
+        return self.block["document"]["content"][self.start : self.end]
+
+
+def best_span(sentence: str, block: EvidenceBlock) -> Span:
+    """The place in the block that supports `sentence` best: without problems if there is one, else with the fewest.
+
+    Of equal places the shorter, then the earlier one.
+    """
+    context = block_context(block)
+    windows = [(_share(sentence, block, window), window) for window in dict.fromkeys(_windows(block))]
+    near = max(share for share, _ in windows) * NEAR
+    ranked = sorted((-share, end - start, start) for share, (start, end) in windows if share >= near)[:_TRIED]
+    spans = [_checked(sentence, block, (start, start + length), context) for _, length, start in ranked]
+    return min(spans, key=lambda s: (len(s.problems), -s.share if s.problems else 0.0, len(s.quote), s.start))
+
+
+def block_context(block: EvidenceBlock) -> str:
+    """What else of the block may supply names: its whole text, headings, title and file name."""
+    metadata = block["document"]["metadata"]
+    headings = metadata.get("headings") or ()
+    labels = [str(metadata.get(key) or "") for key in ("title", "file_name")]
+    return "\n".join([*([headings] if isinstance(headings, str) else map(str, headings)), *labels, _shown(block)])
+
+
+def _shown(block: EvidenceBlock) -> str:
+    return " ".join(text for _, _, text in block["sentences"])
+
+
+def _windows(block: EvidenceBlock) -> Iterator[tuple[int, int]]:
+    """Start and end of every run of up to three sentences that stand next to each other in the passage."""
+    content, sentences = block["document"]["content"], block["sentences"]
+    for first in range(len(sentences)):
+        for last in range(first, min(first + MAX_SENTENCES, len(sentences))):
+            if last > first and content[sentences[last - 1][1] : sentences[last][0]].strip():
+                break  # something between them was left out, so the writer never saw it
+            yield _trimmed(content, sentences[first][0], sentences[last][1])
+    if not sentences:
+        yield 0, 0
+
+
+def _trimmed(content: str, start: int, end: int) -> tuple[int, int]:
+    text = content[start:end]
+    return start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
+
+
+def _share(sentence: str, block: EvidenceBlock, window: tuple[int, int]) -> float:
+    return round(coverage(sentence, block["document"]["content"][window[0] : window[1]]), 6)
+
+
+def _checked(sentence: str, block: EvidenceBlock, window: tuple[int, int], context: str) -> Span:
+    text = block["document"]["content"][window[0] : window[1]]
+    problems = tuple(check_sentence(sentence, text, context=context))
+    return Span(block, *window, problems, _share(sentence, block, window))
