@@ -21,6 +21,7 @@ from leadline.nodes.aggregator import aggregator
 from leadline.nodes.allowance import remedies
 from leadline.nodes.asking import OpenChat
 from leadline.nodes.compressor import CountTokens, compressor
+from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.hybrid import Retrievers, hybrid
 from leadline.nodes.outcome import Facts
 from leadline.nodes.planner import planner
@@ -44,7 +45,7 @@ class Dependencies:
 
     retrievers: Retrievers
     reranker: Callable[[], Awaitable[Reranker]]
-    sentence_scorer: Callable[[], Awaitable[Reranker]]
+    sentence_scorer: Callable[[], Awaitable[SentenceScorer]]
     count_tokens: CountTokens
     chat: OpenChat
     facts: Callable[[], Awaitable[Facts]]

@@ -1,46 +1,41 @@
 """What the graph depends on, made from the settings and an open library.
 
-Knows which loader is slow and so runs in a thread, once. Knows no node.
+Knows what stands in for what. Knows no node. Making the dependencies loads nothing: models load at their first use.
 """
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Sequence
 
 from leadline.config import Settings
-from leadline.errors import ModelUnavailable
+from leadline.errors import LeadlineError, ModelUnavailable
 from leadline.graph.build import Dependencies
 from leadline.knowledge import Library
 from leadline.models import open_reranker
 from leadline.models.base import ChatModel, Reranker
 from leadline.models.chat import open_chat
+from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
 from leadline.nodes.web import AskConsent
 from leadline.web import DdgsSearch
 
-T = TypeVar("T")
-
 
 def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsent | None = None) -> Dependencies:
     """The dependencies of the product: the library's legs, the models that the settings name, DuckDuckGo."""
-    reranker = once(lambda: open_reranker(settings.reranker_model, library.embedder))
-    embedded = once(lambda: open_reranker("embedded", library.embedder))
+    ranking = open_reranker(settings.reranker_model, library.embedder)
+    embedded = ranking if settings.reranker_model == "embedded" else open_reranker("embedded", library.embedder)
+    quoting = _WithStandIn(ranking, embedded)
 
-    async def sentence_scorer() -> Reranker:
-        """The reranker, or the embedded one while that can't be had: quoting needs a scorer, not this very one."""
-        try:
-            return await reranker()
-        except ModelUnavailable:
-            return await embedded()
+    async def reranker() -> Reranker:
+        return ranking
+
+    async def sentence_scorer() -> SentenceScorer:
+        return quoting
 
     async def chat(model: str) -> ChatModel:
         return await asyncio.to_thread(open_chat, model, settings)
 
     async def facts() -> Facts:
-        embedder = await asyncio.to_thread(lambda: library.embedder.name)
-        models = {"embedder": embedder, "reranker": settings.reranker_model}
-        return Facts(models=models, generation=await library.generation())
+        return Facts(models=await asyncio.to_thread(_names, library, ranking), generation=await library.generation())
 
     return Dependencies(
         retrievers=library.retrievers,
@@ -54,21 +49,24 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
     )
 
 
-def once(load: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """Loads in a thread at the first call and answers from memory after; a load that failed is tried again.
+class _WithStandIn:
+    """Scores sentences by the reranker, or by the embedded one while that can't be had: quoting needs a scorer."""
 
-    A caller that gives up (time-out, cancelled) leaves the load going, for the next one to find done.
-    """
-    loaded: list[T] = []
-    lock = threading.Lock()
+    def __init__(self, ranking: Reranker, embedded: Reranker) -> None:
+        self._ranking = ranking
+        self._embedded = embedded
 
-    def load_once() -> T:
-        with lock:
-            if not loaded:
-                loaded.append(load())
-            return loaded[0]
+    def score_sentences(self, question: str, sentences: Sequence[str]) -> list[float]:
+        try:
+            return self._ranking.score_sentences(question, sentences)
+        except ModelUnavailable:
+            return self._embedded.score_sentences(question, sentences)
 
-    async def get() -> T:
-        return loaded[0] if loaded else await asyncio.to_thread(load_once)
 
-    return get
+def _names(library: Library, ranking: Reranker) -> dict[str, str]:
+    names = {"embedder": library.embedder.name}
+    try:
+        names["reranker"] = ranking.name
+    except LeadlineError:  # the run is degraded already, and says why
+        names["reranker"] = "unavailable"
+    return names

@@ -13,6 +13,7 @@ from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.opening import dependencies
 from leadline.knowledge import open_library
 from leadline.models.base import ChatModel, Reranker
+from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
 from leadline.stores.base import Retriever
 from leadline.web import WebResult
@@ -43,7 +44,7 @@ class _Installation:
     async def reranker(self) -> Reranker:
         return await (await self._opened()).reranker()
 
-    async def sentence_scorer(self) -> Reranker:
+    async def sentence_scorer(self) -> SentenceScorer:
         return await (await self._opened()).sentence_scorer()
 
     def count_tokens(self, text: str) -> int:

@@ -39,7 +39,8 @@ def _number_and_fit(
     for document in context:
         chunk_id = document["metadata"]["chunk_id"]
         n = numbers.setdefault(chunk_id, len(numbers) + 1)
-        kept, left = _fitting(sentence_spans(document["content"]), left, count_tokens)
+        language = document["metadata"].get("language", "en")
+        kept, left = _fitting(sentence_spans(document["content"], language), left, count_tokens)
         blocks.append(EvidenceBlock(n=n, chunk_id=chunk_id, sentences=kept, document=document))
     shown = {block["chunk_id"] for block in blocks}
     unused = [EvidenceBlock({**block, "sentences": []}) for block in earlier if block["chunk_id"] not in shown]

@@ -6,9 +6,9 @@ Knows the sentence scorer's sign: only a positive logit is worth quoting, and no
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from leadline.citations.markers import clean_answer
-from leadline.models.base import Reranker
 from leadline.ranking import is_scored
 from leadline.state import EvidenceBlock
 
@@ -18,6 +18,12 @@ NEAR_BEST = 0.5
 TOO_ALIKE = 0.8
 
 _HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
+
+
+class SentenceScorer(Protocol):
+    """Scores single sentences by a logit whose sign means something; see `Reranker.score_sentences`."""
+
+    def score_sentences(self, question: str, sentences: Sequence[str]) -> list[float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class Quote:
     logit: float = 0.0
 
 
-def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Reranker) -> list[Quote]:
+def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: SentenceScorer) -> list[Quote]:
     """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
 
     One batched model call: run it in a thread. Raises ModelError.

@@ -7,7 +7,7 @@ rows. Line breaks inside running text (as PDF pages have them) end nothing.
 import re
 from collections.abc import Iterator
 
-import sentencex
+from leadline.ingest.sentences import sentence_spans as split
 
 Span = tuple[int, int, str]
 
@@ -21,15 +21,8 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
 
 
 def _sentences(text: str, start: int, end: int, language: str) -> Iterator[Span]:
-    for found in sentencex.get_sentence_boundaries(language, text[start:end]):
-        yield from _trimmed(text, start + found["start_index"], start + found["end_index"])
-
-
-def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
-    piece = text[start:end]
-    if sentence := piece.strip():
-        begin = start + len(piece) - len(piece.lstrip())
-        yield begin, begin + len(sentence), sentence
+    for begin, stop in split(text[start:end], language):
+        yield start + begin, start + stop, text[start + begin : start + stop]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -13,10 +13,10 @@ from leadline.citations import MarkerStream
 from leadline.config import RunContext
 from leadline.errors import ChatInterrupted, ModelError
 from leadline.events import RetractEvent, TokenEvent
-from leadline.models.base import ChatModel, ChatUsage, Reranker
+from leadline.models.base import ChatModel, ChatUsage
 from leadline.nodes.allowance import llm_allowed
 from leadline.nodes.asking import OpenChat, show_prompt, usage_of
-from leadline.nodes.extractive import cited, quotes_for
+from leadline.nodes.extractive import SentenceScorer, cited, quotes_for
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.wording import small_talk
 from leadline.prompts import format_evidence, render
@@ -28,7 +28,7 @@ async def reasoning(
     runtime: Runtime[RunContext],
     *,
     chat: OpenChat,
-    sentence_scorer: Callable[[], Awaitable[Reranker]],
+    sentence_scorer: Callable[[], Awaitable[SentenceScorer]],
 ) -> RAGUpdate:
     """Writes `answer` and `draft_status`. Without evidence nothing is written: no LLM answers from memory."""
     if state.get("route") == "direct":
@@ -54,7 +54,7 @@ async def _quote(
     question: str,
     evidence: Sequence[EvidenceBlock],
     runtime: Runtime[RunContext],
-    sentence_scorer: Callable[[], Awaitable[Reranker]],
+    sentence_scorer: Callable[[], Awaitable[SentenceScorer]],
 ) -> RAGUpdate:
     try:
         quotes = await asyncio.to_thread(quotes_for, question, evidence, await sentence_scorer())
@@ -71,7 +71,7 @@ async def _write(
     evidence: Sequence[EvidenceBlock],
     runtime: Runtime[RunContext],
     chat: OpenChat,
-    sentence_scorer: Callable[[], Awaitable[Reranker]],
+    sentence_scorer: Callable[[], Awaitable[SentenceScorer]],
 ) -> RAGUpdate:
     written: list[str] = []
     try:

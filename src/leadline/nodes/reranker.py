@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from langgraph.runtime import Runtime
 
 from leadline.config import RunContext
-from leadline.errors import ModelError, RerankerRefused
+from leadline.errors import ConfigError, ModelError, RerankerRefused
 from leadline.models.base import Reranker
 from leadline.nodes.progress import degrade
 from leadline.ranking import apply_scores, is_scored
@@ -30,7 +30,8 @@ async def reranker(
     """Writes `context`, the best of `documents`, and all `documents` with their logits.
 
     A chunk is scored once per question of the run (one batched call for those not scored yet) and keeps its best
-    score. Raises RerankerRefused: a sign that can't be trusted must not be worked around silently.
+    score. Raises RerankerRefused and ConfigError: a sign that can't be trusted, or a setting that needs a package,
+    must not be worked around silently.
     """
     documents = state.get("documents", [])
     if not documents:
@@ -40,7 +41,7 @@ async def reranker(
         async with asyncio.timeout(timeout_s):
             scores = await _scores(await load(), state.get("queries") or [state["question"]], state)
         ranked = apply_scores(documents, [_best(scores, document) for document in documents])
-    except RerankerRefused:
+    except (ConfigError, RerankerRefused):
         raise
     except Exception as error:  # noqa: BLE001 a named degrade point: whatever broke, the fused order stands
         return {"documents": documents, "context": documents[:top], "degraded": [degrade(runtime, "reranker", error)]}
