@@ -1,5 +1,8 @@
 """HTML pages as a reader sees them."""
 
+import pytest
+
+from leadline.errors import UnreadableFile
 from leadline.ingest.extracted import Extracted, Limits
 from leadline.ingest.loaders.html import load_html
 
@@ -73,5 +76,11 @@ def test_the_charset_a_page_states_is_believed() -> None:
 
 
 def test_deep_nesting_is_walked() -> None:
-    """Thousands of nested elements exhaust no stack."""
-    assert page("<div>" * 5000 + "deep").text == "deep"
+    """Hundreds of nested elements exhaust no stack."""
+    assert page("<div>" * 900 + "deep").text == "deep"
+
+
+def test_endless_nesting_is_refused() -> None:
+    """A page made to keep a parser busy is turned away at once."""
+    with pytest.raises(UnreadableFile, match="deep"):
+        page("<ul><li>" * 20_000)

@@ -27,9 +27,9 @@ SINGLE_BYTE = (
 MULTI_BYTE = ("cp932", "gb18030", "big5", "euc_kr", "euc_jp")
 SAMPLE_BYTES = 64_000
 MIN_HIGH_BYTES = 6
-NEIGHBOUR_SHARE = 0.5
-"""Accents stand alone between ASCII letters. Where more of the non-ASCII bytes have one beside them, the script isn't
-Latin."""
+RUN_SHARE = 0.5
+"""Accents stand alone or in pairs between ASCII letters. Where more of the non-ASCII bytes than this share come in
+longer runs, the script isn't Latin."""
 MAX_CONTROL_SHARE = 0.01
 MIN_VALID_SEQUENCES = 5
 """Valid UTF-8 sequences to each invalid byte before a file counts as damaged UTF-8 and not as something else."""
@@ -134,8 +134,8 @@ def _guess(data: bytes) -> str:
 
 def _looks_latin(sample: bytes) -> bool:
     runs = [len(run) for run in re.findall(rb"[\x80-\xff]+", sample)]
-    neighbours = sum(length for length in runs if length > 1)
-    return sum(runs) < MIN_HIGH_BYTES or neighbours <= NEIGHBOUR_SHARE * sum(runs)
+    in_runs = sum(length for length in runs if length > 2)
+    return sum(runs) < MIN_HIGH_BYTES or in_runs <= RUN_SHARE * sum(runs)
 
 
 def _guess_by_coherence(sample: bytes, candidates: list[str]) -> str | None:

@@ -5,6 +5,7 @@ become lines `Name: value; Name: value` where the table has a header. Runs no sc
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -34,6 +35,12 @@ _HIDING = re.compile(
     r"|opacity\s*:\s*0(?:\.0+)?\s*(?:;|!|$)",
     re.IGNORECASE,
 )
+MAX_DEPTH = 1_000
+_NESTING = re.compile(
+    r"<(?P<close>/?)(?P<name>div|span|table|ul|ol|dl|section|article|blockquote|font|b|i|u|em|strong|small|big|form|svg"
+    r"|select|center|fieldset|details|main|nav|aside|header|footer|figure|pre|code)\b",
+    re.IGNORECASE,
+)
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _HEAD_BYTES = 4096
 _BREAK = "\ue00b"
@@ -48,6 +55,7 @@ def load_html(data: bytes, limits: Limits) -> Extracted:
     declared = _META_CHARSET.search(data[:_HEAD_BYTES])
     decoded = decode(data, declared[1].decode("ascii", "ignore") if declared else None)
     check_chars(len(decoded.text), limits)
+    _check_depth(decoded.text)
     tree = LexborHTMLParser(decoded.text)
     if tree.body is None:
         raise UnreadableFile("The file has no HTML body.", hint="Check that it is an HTML page.")
@@ -66,6 +74,20 @@ def load_html(data: bytes, limits: Limits) -> Extracted:
     if page.menus:
         notes.append(f"Lists of nothing but links left out ({page.menus}): they were taken for navigation.")
     return Extracted(page.builder.text, tuple(page.builder.blocks), metadata, tuple(notes), decoded.encoding)
+
+
+def _check_depth(source: str) -> None:
+    """Refuses markup nested endlessly: the time to parse it grows with the square of its depth."""
+    depth: Counter[str] = Counter()
+    total = 0
+    for match in _NESTING.finditer(source):
+        name, step = match["name"].lower(), -1 if match["close"] else 1
+        if depth[name] + step < 0:
+            continue
+        depth[name] += step
+        total += step
+        if total > MAX_DEPTH:
+            raise UnreadableFile(f"The page nests its elements more than {MAX_DEPTH:,} deep.", hint="Save it as text.")
 
 
 def _main(body: LexborNode) -> LexborNode:

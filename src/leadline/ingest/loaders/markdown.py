@@ -5,6 +5,7 @@ comments are taken out, since a rendered page doesn't show them.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -14,7 +15,6 @@ from markdown_it.token import Token
 from leadline.ingest.extracted import Block, Extracted, Kind, Limits, check_chars
 from leadline.ingest.text import decode
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?---[ \t]*(?:\n|\Z)")
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[ \t>]*([-*_=])(?:[ \t]*\1){2,}[ \t]*")
@@ -46,7 +46,9 @@ def load_markdown(data: bytes, limits: Limits) -> Extracted:
 def _parse(text: str, skip: int) -> list[Token]:
     lines = text.split("\n")
     # Blank lines in place of the front matter keep the line numbers.
-    return MarkdownIt("commonmark").enable("table").parse("\n".join([""] * skip + lines[skip:]))
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser.parse("\n".join([""] * skip + lines[skip:]))
 
 
 def _without_comments(text: str) -> tuple[str, int]:
@@ -58,16 +60,21 @@ def _without_comments(text: str) -> tuple[str, int]:
         for token in _parse(text, 0)
         if token.type in {"fence", "code_block"} and token.map
     ]
-    removed = 0
+    kept, position, removed = list[str](), 0, 0
+    for start, end in _comments(text):
+        fence = bisect_right(code, (start, len(text))) - 1
+        if fence < 0 or start >= code[fence][1]:
+            kept.append(text[position:start])
+            position, removed = end, removed + 1
+    return "".join((*kept, text[position:])), removed
 
-    def blank(match: re.Match[str]) -> str:
-        nonlocal removed
-        if any(start <= match.start() < end for start, end in code):
-            return match[0]
-        removed += 1
-        return ""
 
-    return _COMMENT.sub(blank, text), removed
+def _comments(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each comment that is closed."""
+    start = text.find("<!--")
+    while start >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        yield start, end + 3
+        start = text.find("<!--", end + 3)
 
 
 def _spans(text: str, skip: int) -> Iterator[Span]:
