@@ -89,6 +89,15 @@ async def test_an_llm_streams_and_unknown_numbers_never_show(
     assert bench.of("prompt")[0]["node"] == "reasoning"
 
 
+async def test_saying_that_there_is_no_answer_is_an_empty_draft(
+    bench: Any, state: Any, words: Any, scripted: Any, applied: Any
+) -> None:
+    """The token that the prompt asks for is a sign for the run, not text for a person."""
+    model = scripted(["NO", "_ANS", "WER"])
+    update = await reasoning(state, bench.runtime(llm="x"), chat=opens(model), sentence_scorer=scorer(words))
+    assert (applied(state, update)["answer"], said(bench)) == ("", "")
+
+
 async def test_a_broken_stream_is_interrupted(bench: Any, state: Any, words: Any, scripted: Any, applied: Any) -> None:
     """What came is kept as a draft that is no answer."""
     model = scripted(["The code "], error=ChatInterrupted("closed"))

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from langgraph.runtime import Runtime
 
-from leadline.citations import MarkerStream
+from leadline.citations import NO_ANSWER, MarkerStream
 from leadline.config import RunContext
 from leadline.errors import ChatInterrupted, ModelError
 from leadline.events import RetractEvent, TokenEvent
@@ -101,20 +101,29 @@ async def _stream(
     model: ChatModel,
     written: list[str],
 ) -> ChatUsage:
-    """Streams the reply piece by piece into the run and into `written`; markers of no evidence are left out."""
+    """Streams the reply piece by piece into the run and into `written`.
+
+    Marks of no evidence are left out, and a reply that says only NO_ANSWER is never shown: it stands for an empty one.
+    """
     messages = render("answer", question=question, evidence=format_evidence(evidence))
     show_prompt(runtime, "reasoning", model, messages)
     markers = MarkerStream({block["n"] for block in evidence})
-    spent = ChatUsage()
-
-    def pass_on(text: str) -> None:
-        if text:
-            written.append(text)
-            emit(runtime, TokenEvent(text=text))
-
+    spent, held = ChatUsage(), ""
     async for delta in model.stream(messages):
-        pass_on(markers.feed(delta.text))
+        held += markers.feed(delta.text)
+        if not NO_ANSWER.startswith(held.strip()):
+            held = _pass_on(held, runtime, written)
         if delta.finish_reason:
             spent = delta.usage
-    pass_on(markers.flush())
+    held += markers.flush()
+    if held.strip().rstrip(".") != NO_ANSWER or written:
+        _pass_on(held, runtime, written)
     return spent
+
+
+def _pass_on(text: str, runtime: Runtime[RunContext], written: list[str]) -> str:
+    """Shows the text. Returns what is left to show: nothing."""
+    if text:
+        written.append(text)
+        emit(runtime, TokenEvent(text=text))
+    return ""
