@@ -4,9 +4,10 @@ Chroma answers wrongly, or takes the process down, when a file of one of its vec
 starts an empty database when the main file is missing. So the folder is looked at first, and never changed here.
 """
 
+import sqlite3
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from leadline.errors import StoreDamaged, StoreError
@@ -49,9 +50,21 @@ def damaged(folder: Path, reason: str) -> StoreDamaged:
     )
 
 
+def _was_saved(folder: Path, segment: Path) -> bool:
+    """Whether Chroma ever wrote the segment out. Until then (1,000 vectors by default) its files are mere room for
+    vectors, which are all in the database's queue; on opening they are read from there."""
+    try:
+        # Opened for writing too, so that SQLite may roll back what a killed process left half done.
+        with closing(sqlite3.connect(f"{(folder / DATABASE).absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            query = "SELECT 1 FROM max_seq_id WHERE segment_id = ?"
+            return connection.execute(query, (segment.name,)).fetchone() is not None
+    except sqlite3.Error as error:
+        raise damaged(folder, f"{DATABASE}: {error}") from error
+
+
 def _check_segment(folder: Path, segment: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in segment.iterdir()}
-    if not sizes:
+    if not sizes or not _was_saved(folder, segment):
         return
     missing = [name for name in SEGMENT_FILES if name not in sizes]
     if missing:
