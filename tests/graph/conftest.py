@@ -1,7 +1,7 @@
 """What tests of the graph share: toy legs, a scorer by words, and runs that keep their events."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -65,10 +65,10 @@ class WordScorer:
 
 @dataclass
 class ScriptedChat:
-    """An LLM that writes what it is told to and has no structured replies."""
+    """An LLM that answers with `pieces`, and says `line` where a question or a query is asked for."""
 
     pieces: Sequence[str] = ()
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    line: str = "roses"
     error: Exception | None = None
     calls: int = 0
     name: str = "scripted"
@@ -76,16 +76,16 @@ class ScriptedChat:
     async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
         """The pieces, then the error or the finish reason."""
         self.calls += 1
-        for piece in self.pieces:
+        answers = "<evidence>" in messages[1]["content"]
+        for piece in self.pieces if answers else [self.line]:
             yield ChatDelta(text=piece)
-        if self.error:
+        if self.error and answers:
             raise self.error
         yield ChatDelta(finish_reason="stop", usage=ChatUsage(10, 5, 0.01))
 
-    async def structured(self, messages: Sequence[Mapping[str, Any]], schema: Any) -> tuple[Any, ChatUsage]:
-        """The fields as an object."""
-        self.calls += 1
-        return schema.model_validate(self.fields), ChatUsage(10, 5, 0.01)
+    async def structured(self, messages: Any, schema: Any) -> Any:
+        """No node asks for an object."""
+        raise NotImplementedError
 
 
 GARDEN = {

@@ -67,7 +67,7 @@ async def test_what_the_documents_do_not_hold_is_abstained(ask: Any, over: Any, 
 
 async def test_an_llm_is_not_asked_about_irrelevant_passages(ask: Any, over: Any, garden: Any, scripted: Any) -> None:
     """General knowledge is no source: what an LLM says of nothing is not taken."""
-    chat = scripted(["Paris is the capital."], fields={"query": "French capital"})
+    chat = scripted(["Paris is the capital."])
     run = await ask(over(garden, chat=chat), "What is the capital of France?", llm="x")
     assert run.result["status"] == "abstained"
     assert "Paris" not in run.result["answer"]
@@ -78,7 +78,7 @@ async def test_an_llm_that_never_gets_it_right_ends(
     ask: Any, over: Any, garden: Any, scripted: Any, pieces: list[str]
 ) -> None:
     """An empty or unsupported answer loops only as far as the retries go, and never ends as answered."""
-    chat = scripted(pieces, fields={"query": "roses"})
+    chat = scripted(pieces)
     run = await ask(over(garden, chat=chat), QUESTION, llm="x", max_retries=8)
     assert run.result["status"] == "abstained"
     assert run.state["retry_count"] <= 8

@@ -68,7 +68,7 @@ async def test_a_broken_run_ends_with_an_error_result(app_over: Any, over: Any) 
 
 async def test_a_conversation_remembers_and_starts_fresh(app_over: Any, over: Any, garden: Any, scripted: Any) -> None:
     """After a first turn that spent everything, the second has its whole budget, and knows what `them` means."""
-    chat = scripted(["Roses need 700 gardeners [1]."], fields={"query": "roses", "question": "How are Roses cut?"})
+    chat = scripted(["Roses need 700 gardeners [1]."])
     spendthrift = RunContext(llm="x", max_retries=1, budgets=Budgets(llm_calls=2))
     async with app_over(over(garden, chat=chat)) as app:
         first = await app.ask("When are Roses pruned?", context=spendthrift, thread_id="t")

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from leadline.config import RunContext
 from leadline.models.base import ChatDelta, ChatUsage
@@ -53,14 +53,12 @@ class WordScorer:
 
 
 class ScriptedChat:
-    """An LLM that says what it is told to: `pieces` when it streams, `fields` when asked for an object."""
+    """An LLM that says what it is told to."""
 
     name = "scripted"
 
-    def __init__(
-        self, pieces: Sequence[str] = (), fields: Mapping[str, Any] | None = None, error: Exception | None = None
-    ) -> None:
-        self.pieces, self.fields, self.error = pieces, fields, error
+    def __init__(self, pieces: Sequence[str] = (), error: Exception | None = None, finish_reason: str = "stop") -> None:
+        self.pieces, self.error, self.finish_reason = pieces, error, finish_reason
         self.seen: list[Any] = []
 
     async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
@@ -70,16 +68,11 @@ class ScriptedChat:
             yield ChatDelta(text=piece)
         if self.error:
             raise self.error
-        yield ChatDelta(finish_reason="stop", usage=ChatUsage(10, 5, 0.01))
+        yield ChatDelta(finish_reason=self.finish_reason, usage=ChatUsage(10, 5, 0.01))
 
-    async def structured(
-        self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel]
-    ) -> tuple[BaseModel, ChatUsage]:
-        """The fields as an object, or the error."""
-        self.seen.append(messages)
-        if self.error:
-            raise self.error
-        return schema.model_validate(self.fields), ChatUsage(10, 5, 0.01)
+    async def structured(self, messages: Any, schema: Any) -> Any:
+        """No node asks for an object."""
+        raise NotImplementedError
 
 
 @pytest.fixture

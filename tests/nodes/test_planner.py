@@ -108,7 +108,7 @@ async def test_a_follow_up_by_rule_borrows_from_the_standalone_question(bench: A
 
 async def test_an_llm_makes_a_follow_up_stand_alone(bench: Any, scripted: Any, applied: Any) -> None:
     """Its question is searched for, and the call is counted."""
-    model = scripted(fields={"question": "Who founded Acme Corp?"})
+    model = scripted(["Who founded ", "Acme Corp?"])
     state: Any = {"messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who made it?")]}
     after = applied(state, await planner(state, bench.runtime(llm="x", show_prompts=True), chat=chat_of(model)))
     assert after["question"] == "Who founded Acme Corp?"
@@ -127,7 +127,7 @@ async def test_a_failing_llm_leaves_the_rule(bench: Any, scripted: Any, applied:
 
 async def test_a_first_question_costs_no_call(bench: Any, scripted: Any) -> None:
     """There is nothing to make it stand on."""
-    model = scripted(fields={"question": "other"})
+    model = scripted(["other"])
     state: Any = {"messages": [HumanMessage("What is it?")]}
     update = await planner(state, bench.runtime(llm="x"), chat=chat_of(model))
     assert (update["question"], model.seen) == ("What is it?", [])

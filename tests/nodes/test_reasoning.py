@@ -106,6 +106,16 @@ async def test_a_broken_stream_is_interrupted(bench: Any, state: Any, words: Any
     assert (after["draft_status"], after["degraded"]) == ("interrupted", ["llm"])
 
 
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_a_reply_cut_short_is_interrupted(
+    bench: Any, state: Any, words: Any, scripted: Any, applied: Any, reason: str
+) -> None:
+    """A reply that its provider cut off is not a whole answer."""
+    model = scripted(["The vault code is 7719 [1]. It was"], finish_reason=reason)
+    update = await reasoning(state, bench.runtime(llm="x"), chat=opens(model), sentence_scorer=scorer(words))
+    assert applied(state, update)["draft_status"] == "interrupted"
+
+
 async def test_a_failing_llm_is_stood_in_for_by_quotes(
     bench: Any, state: Any, words: Any, scripted: Any, applied: Any
 ) -> None:

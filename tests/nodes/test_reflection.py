@@ -129,7 +129,7 @@ async def test_an_llm_rewrites_and_its_query_judges_too(
     reflect: Any, drafted: Any, applied: Any, scripted: Any
 ) -> None:
     """The LLM's query is searched for and scored against; the call is counted."""
-    model = scripted(fields={"query": "combination of the safe"})
+    model = scripted(['"combination of the safe"\n'])
     state = drafted("", logit=-1.0)
     after = applied(state, await reflect(state, chat=model, llm="x"))
     assert after["query"] == "combination of the safe"

@@ -32,7 +32,9 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         return quoting
 
     async def chat(model: str) -> ChatModel:
-        return await asyncio.to_thread(open_chat, model, settings)
+        opened = open_chat(model, settings)
+        assert opened is not None, "nodes ask for an LLM only where the run names one"
+        return opened
 
     async def facts() -> Facts:
         return Facts(models=await asyncio.to_thread(_names, library, ranking), generation=await library.generation())

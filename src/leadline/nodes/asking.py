@@ -4,19 +4,20 @@ Knows the chat contract and the usage keys of the state. Writes no prompt: those
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel
 
 from leadline.config import RunContext
+from leadline.errors import ChatFailed
 from leadline.events import PromptEvent
 from leadline.models.base import ChatModel, ChatUsage
 from leadline.nodes.progress import emit
 from leadline.state import Usage
 
 OpenChat = Callable[[str], Awaitable[ChatModel]]
-T = TypeVar("T", bound=BaseModel)
+# A question or a query longer than this is no reply to what was asked.
+MAX_LINE_CHARS = 1000
 
 
 def show_prompt(
@@ -37,10 +38,16 @@ def usage_of(spent: ChatUsage) -> Usage:
     )
 
 
-async def ask_for(
-    schema: type[T], runtime: Runtime[RunContext], node: str, model: ChatModel, messages: Sequence[Mapping[str, Any]]
-) -> tuple[T, Usage]:
-    """One structured reply and what it cost. Raises ChatFailed: callers fall back to their rule."""
+async def ask_for_line(
+    runtime: Runtime[RunContext], node: str, model: ChatModel, messages: Sequence[Mapping[str, Any]]
+) -> tuple[str, Usage]:
+    """A reply of one line, never shown as tokens, and what it cost. Raises ModelError: callers fall back to a rule."""
     show_prompt(runtime, node, model, messages)
-    reply, spent = await model.structured(messages, schema)
-    return reply, usage_of(spent)
+    reply, spent = "", ChatUsage()
+    async for delta in model.stream(messages):
+        reply += delta.text
+        spent = delta.usage if delta.finish_reason else spent
+    line = next((line for raw in reply.splitlines() if (line := raw.strip().strip("\"'`“”„«»").strip())), "")
+    if not line or len(line) > MAX_LINE_CHARS:
+        raise ChatFailed(f"{model.name} replied with {len(line)} characters where one line was asked for.")
+    return line, usage_of(spent)

@@ -8,26 +8,19 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, Field
 
 from leadline.config import RunContext
 from leadline.errors import ModelError
 from leadline.nodes.allowance import llm_allowed
-from leadline.nodes.asking import OpenChat, ask_for
+from leadline.nodes.asking import OpenChat, ask_for_line
 from leadline.nodes.progress import degrade, overwrite
 from leadline.nodes.rewriting import standalone_by_rule
 from leadline.nodes.wording import small_talk
-from leadline.prompts import render
+from leadline.prompts import harmless, render
 from leadline.state import Pass, RAGState, RAGUpdate, Usage
 
 # Turns of the conversation that the LLM is shown to make a follow-up stand alone.
 HISTORY_MESSAGES = 6
-
-
-class Standalone(BaseModel):
-    """A question that can be understood without the conversation."""
-
-    question: str = Field(min_length=1, max_length=2000)
 
 
 async def planner(state: RAGState, runtime: Runtime[RunContext], *, chat: OpenChat) -> RAGUpdate:
@@ -107,10 +100,10 @@ async def _standalone(
     model_name = runtime.context.llm
     if not earlier or not model_name or not llm_allowed(Usage(), runtime.context.budgets, keep_calls=1):
         return by_rule, Usage(), []
-    history = "\n".join(f"{message.type}: {message.text}" for message in earlier[-HISTORY_MESSAGES:])
+    conversation = "\n".join(f"{message.type}: {message.text}" for message in earlier[-HISTORY_MESSAGES:])
+    prompt = render("standalone", question=harmless(asked), conversation=harmless(conversation))
     try:
-        prompt = render("standalone", question=asked, history=history)
-        reply, usage = await ask_for(Standalone, runtime, "planner", await chat(model_name), prompt)
+        question, usage = await ask_for_line(runtime, "planner", await chat(model_name), prompt)
     except ModelError as error:
         return by_rule, Usage(llm_calls=1), [degrade(runtime, "planner", error)]
-    return reply.question.strip() or by_rule, usage, []
+    return question, usage, []

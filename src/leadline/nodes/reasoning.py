@@ -19,8 +19,11 @@ from leadline.nodes.asking import OpenChat, show_prompt, usage_of
 from leadline.nodes.extractive import SentenceScorer, cited, quotes_for
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.wording import small_talk
-from leadline.prompts import format_evidence, render
+from leadline.prompts import format_evidence, harmless, render
 from leadline.state import EvidenceBlock, RAGState, RAGUpdate, Usage
+
+# Finish reasons that end a reply in the middle.
+CUT_SHORT = frozenset({"length", "content_filter"})
 
 
 async def reasoning(
@@ -105,7 +108,7 @@ async def _stream(
 
     Marks of no evidence are left out, and a reply that says only NO_ANSWER is never shown: it stands for an empty one.
     """
-    messages = render("answer", question=question, evidence=format_evidence(evidence))
+    messages = render("answer", question=harmless(question), evidence=format_evidence(evidence))
     show_prompt(runtime, "reasoning", model, messages)
     markers = MarkerStream({block["n"] for block in evidence})
     spent, held = ChatUsage(), ""
@@ -113,6 +116,8 @@ async def _stream(
         held += markers.feed(delta.text)
         if not NO_ANSWER.startswith(held.strip()):
             held = _pass_on(held, runtime, written)
+        if delta.finish_reason in CUT_SHORT:
+            raise ChatInterrupted(f"{model.name} stopped before its end: {delta.finish_reason}.")
         if delta.finish_reason:
             spent = delta.usage
     held += markers.flush()

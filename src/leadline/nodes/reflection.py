@@ -11,7 +11,6 @@ from typing import Protocol
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, Field
 
 from leadline.citations import AnswerCheck
 from leadline.config import RunContext
@@ -19,11 +18,11 @@ from leadline.decision import Decision, Remedies, decide
 from leadline.errors import ModelError
 from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
 from leadline.nodes.allowance import is_new, llm_allowed, wider
-from leadline.nodes.asking import OpenChat, ask_for
-from leadline.nodes.outcome import Checked, Facts, result_of
+from leadline.nodes.asking import OpenChat, ask_for_line
+from leadline.nodes.outcome import NEAREST, Checked, Facts, result_of
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
-from leadline.prompts import format_evidence, render
+from leadline.prompts import format_evidence, harmless, render
 from leadline.ranking import evidence_sign
 from leadline.state import EvidenceBlock, Pass, RAGState, RAGUpdate, Usage, add_usage, merge_unique
 
@@ -32,12 +31,6 @@ class CheckAnswer(Protocol):
     """Checks each sentence of an answer against the spans it cites."""
 
     def __call__(self, answer: str, evidence: Sequence[EvidenceBlock], question: str) -> AnswerCheck: ...
-
-
-class Rewrite(BaseModel):
-    """A query for another search."""
-
-    query: str = Field(min_length=1, max_length=500)
 
 
 async def reflection(
@@ -144,16 +137,29 @@ async def _rewritten(
         return "", Usage(), []
     prompt = render(
         "rewrite",
-        question=state["question"],
-        queries="\n".join(search["query"] for search in state.get("passes", [])),
-        evidence=format_evidence([block for block in state.get("evidence", []) if block["sentences"]]),
+        question=harmless(state["question"]),
+        tried=harmless("\n".join(search["query"] for search in state.get("passes", []))),
+        found=format_evidence(_nearest(state)),
         missing=decision.reason,
     )
     try:
-        reply, usage = await ask_for(Rewrite, runtime, "reflection", await chat(context.llm), prompt)
+        query, usage = await ask_for_line(runtime, "reflection", await chat(context.llm), prompt)
     except ModelError as error:
         return "", Usage(llm_calls=1), [degrade(runtime, "rewriter", error)]
-    return reply.query.strip(), usage, []
+    return query, usage, []
+
+
+def _nearest(state: RAGState) -> list[EvidenceBlock]:
+    """The best passages whole, as the rewriter sees what was found; these numbers go nowhere."""
+    return [
+        EvidenceBlock(
+            n=place,
+            chunk_id=document["metadata"]["chunk_id"],
+            sentences=[(0, len(document["content"]), document["content"])],
+            document=document,
+        )
+        for place, document in enumerate(state.get("context", [])[:NEAREST], start=1)
+    ]
 
 
 def _escalate(state: RAGState, runtime: Runtime[RunContext], decision: Decision) -> RAGUpdate:

@@ -35,7 +35,8 @@ async def web(
         results = await search.search(query, k=runtime.context.top_k)
     except Exception as error:  # noqa: BLE001 a named degrade point: the run goes on without the web
         return {**update, "degraded": [degrade(runtime, "web", error)]}
-    return {**update, "candidates": {"web": [_document(result, rank) for rank, result in enumerate(results)]}}
+    told = [result for result in results if _text(result)]
+    return {**update, "candidates": {"web": [_document(result, rank) for rank, result in enumerate(told)]}}
 
 
 async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskConsent | None) -> bool:
@@ -53,11 +54,11 @@ async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskC
 
 def _document(result: WebResult, rank: int) -> Document:
     """The result as a passage. Its score says nothing but the rank."""
-    score = 1.0 / (1 + rank)
+    score, text = 1.0 / (1 + rank), _text(result)
     return Document(
-        content=result.snippet,
+        content=text,
         metadata={
-            "chunk_id": _hash(result.url, result.snippet),
+            "chunk_id": _hash(result.url, text),
             "doc_id": _hash(result.url),
             "file_name": result.title or urlsplit(result.url).hostname or result.url,
             "file_hash": "",
@@ -65,7 +66,7 @@ def _document(result: WebResult, rank: int) -> Document:
             "total_chunks": 1,
             "source_type": "web",
             "start_char": 0,
-            "end_char": len(result.snippet),
+            "end_char": len(text),
             "headings": [result.title] if result.title else [],
             "url": result.url,
             "title": result.title,
@@ -76,6 +77,10 @@ def _document(result: WebResult, rank: int) -> Document:
         source="web",
         rerank_score=0.0,
     )
+
+
+def _text(result: WebResult) -> str:
+    return (result.text or result.snippet).strip()
 
 
 def _hash(*parts: str) -> str:
