@@ -1,6 +1,7 @@
 """PDF files: pages, damage, hidden text."""
 
 import io
+import time
 from collections.abc import Callable
 
 import pytest
@@ -132,3 +133,12 @@ def test_a_rubbish_text_layer_is_told_from_words() -> None:
     assert is_garbled("3HQČåQt\x03SURVWĜHGN\\\x03QD\x03~þWHFK\n")
     assert not is_garbled("Part PPR-9087/B, ERR-4021, C++ and x=3 at 5\u00b0")
     assert not is_garbled("")
+
+
+def test_a_page_of_endless_text_is_read_in_one_pass(make_pdf: PdfMaker) -> None:
+    """Ten thousand lines that go on and on are one paragraph, in seconds."""
+    start = time.process_time()
+    extracted = load_pdf(make_pdf(["\n".join(["some words go here and there"] * 10_000)]), Limits())
+
+    assert len(extracted.blocks) == 1
+    assert time.process_time() - start < 20

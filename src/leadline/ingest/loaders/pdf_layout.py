@@ -130,16 +130,30 @@ def pieces_of(page: Sequence[Line], levels: dict[float, int]) -> Iterator[Piece]
     lengths = sorted(len(line.text) for line in page if line.text)
     full = FULL_LINE * lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
     known = {word.casefold() for line in page for word in _WORD.findall(line.text)}
-    text, previous, level = "", Line("", 0.0), 0
-    for line in page:
-        same = level == _level(line, levels) and (level > 0 or _goes_on(previous.text, line.text, full))
-        if text and not (line.text and same):
-            yield Piece(text, level, bool(_ITEM.match(text)))
-            text = ""
-        text = _joined(text, line.text, known) if text else line.text
-        previous, level = line, _level(line, levels)
-    if text:
+    for group, level in _groups(page, levels, full):
+        text = "".join(
+            _joined(line.text, following, known) for line, following in zip(group, [*group[1:], None], strict=True)
+        )
         yield Piece(text, level, bool(_ITEM.match(text)))
+
+
+def _groups(page: Sequence[Line], levels: dict[float, int], full: float) -> Iterator[tuple[list[Line], int]]:
+    """The lines of each piece, and its level."""
+    group: list[Line] = []
+    level = 0
+    for line in page:
+        here = _level(line, levels)
+        goes_on = (
+            bool(group and line.text) and here == level and (here > 0 or _goes_on(group[-1].text, line.text, full))
+        )
+        if group and not goes_on:
+            yield group, level
+            group = []
+        if line.text:
+            group.append(line)
+            level = here
+    if group:
+        yield group, level
 
 
 def _level(line: Line, levels: dict[float, int]) -> int:
@@ -154,11 +168,16 @@ def _goes_on(line: str, following: str, full: float) -> bool:
     return following[0].islower() or len(line) >= full
 
 
-def _joined(text: str, line: str, known: set[str]) -> str:
-    """Two lines as one. After the end of a sentence the line break stays, in case the next line is another cell."""
-    broken = _BROKEN.search(text)
-    if broken and line[0].islower():
-        head, tail = broken[0][:-1], (_WORD.match(line) or [""])[0]
+def _joined(line: str, following: Line | None, known: set[str]) -> str:
+    """A line as it stands before the next one of its piece: with a blank, a line break, or its hyphen taken off.
+
+    After the end of a sentence the line break stays, in case the next line is another cell of a table.
+    """
+    if following is None:
+        return line
+    broken = _BROKEN.search(line[-MAX_HEADING:])
+    if broken and following.text[0].islower():
+        head, tail = broken[0][:-1], (_WORD.match(following.text) or [""])[0]
         hyphenated = f"{head}-{tail}".casefold() in known and (head + tail).casefold() not in known
-        return text + line if hyphenated else text[:-1] + line
-    return f"{text}\n{line}" if text.endswith(_STOP) else f"{text} {line}"
+        return line if hyphenated else line[:-1]
+    return f"{line}\n" if line.endswith(_STOP) else f"{line} "
