@@ -5,7 +5,7 @@ Knows neither budgets nor documents: whoever calls says which remedies are still
 
 from dataclasses import dataclass
 
-from leadline.state import Action, Evidence, Flag, Grounding, Status
+from leadline.records import Action, Evidence, Flag, Grounding, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from leadline.state import Document, Evidence, Found, Leg
+from leadline.records import Document, Evidence, Found, Leg
 
 RRF_K = 60
 _PLACE = ("chunk_id", "doc_id", "file_name", "page", "start_char", "end_char")

@@ -12,7 +12,7 @@ from leadline.citations.no_answer import says_no_answer
 from leadline.citations.rules import Problem, check_sentence, content_terms
 from leadline.citations.sentences import Sentence, answer_sentences
 from leadline.citations.spans import NEAR, Span, best_span, block_context
-from leadline.state import Citation, EvidenceBlock, Grounding
+from leadline.records import Citation, EvidenceBlock, Grounding
 
 _SHORT = 2  # content words; with fewer, a sentence says something only together with its question
 _BARE = re.compile(r"\W*(?:yes|no|ja|nein|oui|non|s[ií]|是|不是|はい|いいえ|نعم|لا)\W*", re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.citations.rules import Problem, check_sentence, coverage
-from leadline.state import EvidenceBlock
+from leadline.records import EvidenceBlock
 
 MAX_SENTENCES = 3
 _TRIED = 6

@@ -18,7 +18,7 @@ from leadline.cli.command import (
 
 if TYPE_CHECKING:
     from leadline.knowledge import Library
-    from leadline.state import Document
+    from leadline.records import Document
 
 NEAREST = 3
 EXIT_CODES = {"answered": 0, "abstained": ABSTAINED}

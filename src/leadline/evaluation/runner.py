@@ -23,7 +23,7 @@ from leadline.models import open_reranker
 from leadline.models.base import Reranker, Tokenizer
 from leadline.nodes.reranker import passage_text
 from leadline.ranking import apply_scores, fuse
-from leadline.state import Document
+from leadline.records import Document
 from leadline.stores.base import Retriever
 
 Progress = Callable[[str, int, int], None]

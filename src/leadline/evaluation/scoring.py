@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from leadline.evaluation.datasets import Qrels
 from leadline.evaluation.metrics import ndcg, recall, reciprocal_rank
-from leadline.state import Document
+from leadline.records import Document
 
 Run = dict[str, list[str]]
 Figures = dict[str, float]

@@ -17,7 +17,7 @@ from leadline.knowledge.opened import Opened, to_the_end
 from leadline.knowledge.reports import DeleteReport, PutReport, RepairReport, VerifyReport
 from leadline.models.base import Tokenizer
 from leadline.ranking import fuse
-from leadline.state import Document
+from leadline.records import Document
 from leadline.stores.base import Hit, Retriever, Where
 from leadline.stores.catalog_collections import generation
 from leadline.stores.catalog_sources import SourceInfo, count_chunks, find_sources, list_sources

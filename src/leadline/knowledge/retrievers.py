@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from leadline.errors import TextMissing
 from leadline.knowledge.opened import Opened
-from leadline.state import Document, Found
+from leadline.records import Document, Found
 from leadline.stores.base import Hit, Where
 from leadline.stores.catalog_sources import LiveChunk, any_known, live_chunks
 

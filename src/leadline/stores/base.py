@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leadline.drafts import FieldValue
 
 if TYPE_CHECKING:
-    from leadline.state import Document  # importing it for real loads langgraph
+    from leadline.records import Document
 
 Vector = NDArray[np.float32]
 Where = Mapping[str, Any]
