@@ -17,6 +17,8 @@ MAX_SENTENCES = 3
 NEAR_BEST = 0.5
 TOO_ALIKE = 0.8
 
+_ENDS = (".", "!", "?", "。", "！", "？", "…", ".”", '."', ".)", "؟", "।")
+NEW_PARAGRAPH = "\n\n"
 _HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
 
 
@@ -55,9 +57,18 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     return sorted(best, key=lambda quote: (order[quote.n], quote.start))
 
 
-def cited(quote: Quote) -> str:
-    """The quote as it stands in an answer: the sentence, word for word, and its marker."""
-    return f"{quote.text} [{quote.n}]"
+def as_answer(quotes: Sequence[Quote]) -> list[str]:
+    """The pieces of the answer, to be joined as they are: each quote word for word, with its marker.
+
+    Sentences run on; what doesn't end like one (a table's row, a list's item) stands in a paragraph of its own, or it
+    would read, and be checked, as one sentence with its neighbour.
+    """
+    pieces: list[str] = []
+    for place, quote in enumerate(quotes):
+        runs_on = quote.text.endswith(_ENDS) and quotes[place - 1].text.endswith(_ENDS)
+        between = "" if place == 0 else " " if runs_on else NEW_PARAGRAPH
+        pieces.append(f"{between}{quote.text} [{quote.n}]")
+    return pieces
 
 
 def _with_heading(quote: Quote, evidence: Sequence[EvidenceBlock]) -> str:

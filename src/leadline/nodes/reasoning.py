@@ -16,7 +16,7 @@ from leadline.events import RetractEvent, TokenEvent
 from leadline.models.base import ChatModel, ChatUsage
 from leadline.nodes.allowance import llm_allowed
 from leadline.nodes.asking import OpenChat, show_prompt, usage_of
-from leadline.nodes.extractive import SentenceScorer, cited, quotes_for
+from leadline.nodes.extractive import SentenceScorer, as_answer, quotes_for
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.wording import small_talk
 from leadline.prompts import format_evidence, harmless, render
@@ -63,7 +63,7 @@ async def _quote(
         quotes = await asyncio.to_thread(quotes_for, question, evidence, await sentence_scorer())
     except ModelError as error:
         return {"answer": "", "draft_status": "failed", "degraded": [degrade(runtime, "reranker", error)]}
-    pieces = [cited(quote) if place == 0 else f" {cited(quote)}" for place, quote in enumerate(quotes)]
+    pieces = as_answer(quotes)
     for piece in pieces:
         emit(runtime, TokenEvent(text=piece))
     return {"answer": "".join(pieces), "draft_status": "complete"}

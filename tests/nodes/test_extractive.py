@@ -1,0 +1,88 @@
+"""Quoting: which sentences, in which order, and how they stand in the answer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from leadline.citations import answer_sentences
+from leadline.nodes.extractive import Quote, as_answer, quotes_for
+
+
+class Given:
+    """A scorer with the logits it is given."""
+
+    def __init__(self, *logits: float) -> None:
+        self.logits = logits
+        self.read: list[str] = []
+
+    def score_sentences(self, question: str, sentences: Sequence[str]) -> list[float]:
+        self.read = list(sentences)
+        return list(self.logits)
+
+
+def block(passage: Any, n: int, *sentences: str, **metadata: Any) -> Any:
+    """A numbered passage of these sentences."""
+    spans, at = [], 0
+    for sentence in sentences:
+        spans.append((at, at + len(sentence), sentence))
+        at += len(sentence) + 1
+    document = passage(" ".join(sentences), f"c{n}", **metadata)
+    return {"n": n, "chunk_id": f"c{n}", "sentences": spans, "document": document}
+
+
+def texts(quotes: Sequence[Quote]) -> list[str]:
+    """What is quoted."""
+    return [quote.text for quote in quotes]
+
+
+def test_at_most_three_and_only_positive_ones(passage: Any) -> None:
+    """Weak, negative, unscored and infinite ones are left out."""
+    evidence = [block(passage, 1, "One is a.", "Two is b.", "Three is c.", "Four is d.", "Five is e.")]
+    assert texts(quotes_for("q", evidence, Given(4, 4, 4, 4, -1))) == ["One is a.", "Two is b.", "Three is c."]
+    assert texts(quotes_for("q", evidence, Given(4, 0.1, -1, 0.0, float("nan")))) == ["One is a."]
+    assert quotes_for("q", evidence, Given(-1, -1, -1, 0.0, float("inf"))) == []
+
+
+def test_order_of_the_passages_not_of_the_logits(passage: Any) -> None:
+    """Quotes stand as they are read: best passage first, then down the text."""
+    evidence = [block(passage, 2, "Two says this.", "Two goes on."), block(passage, 1, "One says that.")]
+    quotes = quotes_for("q", evidence, Given(2, 3, 4))
+    assert [(quote.n, quote.text) for quote in quotes] == [
+        (2, "Two says this."),
+        (2, "Two goes on."),
+        (1, "One says that."),
+    ]
+
+
+def test_the_same_thing_is_said_once(passage: Any) -> None:
+    """A near-duplicate of a better sentence is left out."""
+    evidence = [
+        block(passage, 1, "The vault code is 7719 since last May."),
+        block(passage, 2, "The vault code is 7719 since May."),
+    ]
+    assert [quote.n for quote in quotes_for("q", evidence, Given(3, 4))] == [2]
+
+
+def test_questions_and_headings_answer_nothing(passage: Any) -> None:
+    """They hold the question's words, and no answer."""
+    scorer = Given(1)
+    evidence = [block(passage, 1, "# Codes", "What is the code?", "It is 7719.", headings=["Vault", "Codes"])]
+    assert texts(quotes_for("q", evidence, scorer)) == ["It is 7719."]
+    assert scorer.read == ["Codes: It is 7719."]
+
+
+def test_rows_stand_alone_and_sentences_run_on() -> None:
+    """However they are joined, each quote is one sentence with its own mark."""
+    quotes = [
+        Quote(1, 0, "Berth: 3; Depth m: 6.8"),
+        Quote(1, 30, "Berth: 4; Depth m: 7"),
+        Quote(2, 0, "Ships wait."),
+        Quote(3, 0, "Boats go."),
+    ]
+    answer = "".join(as_answer(quotes))
+    assert answer.endswith("Ships wait. [2] Boats go. [3]")
+    assert [(sentence.text, sentence.numbers) for sentence in answer_sentences(answer)] == [
+        ("Berth: 3; Depth m: 6.8", (1,)),
+        ("Berth: 4; Depth m: 7", (1,)),
+        ("Ships wait.", (2,)),
+        ("Boats go.", (3,)),
+    ]
