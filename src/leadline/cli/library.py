@@ -113,7 +113,7 @@ def stats(
             print_json({each["collection"]: each for each in figures})
         else:
             for each in figures:
-                table(["figure", each["collection"]], _flat(each))
+                table(["collection", each["collection"]], _rows(each))
         return 0
 
     run(work(), as_json=as_json)
@@ -182,15 +182,15 @@ def _show_verification(report: dict[str, Any]) -> None:
         say("`leadline verify --repair` brings the indexes in step with the catalog.")
 
 
-def _flat(figures: dict[str, Any], above: str = "") -> list[list[object]]:
-    """Nested figures as rows; `collection` stands in the header already."""
-    rows: list[list[object]] = []
-    for key, value in figures.items():
-        if isinstance(value, dict):
-            rows += _flat(value, f"{above}{key} ")
-        elif key != "collection":
-            rows.append([f"{above}{key}", ", ".join(map(str, value)) if isinstance(value, list) else value])
-    return rows
+def _rows(figures: dict[str, Any]) -> list[list[object]]:
+    """The figures a person looks at; those of single sources are for programs."""
+    rows: list[list[object]] = [
+        [name, figures[name]] for name in ("sources", "chunks", "generation", "embedding_model")
+    ]
+    for leg, index in figures["indexes"].items():
+        shown = [f"{name} {value}" for name, value in index.items() if not isinstance(value, dict)]
+        rows.append([leg, ", ".join(shown)])
+    return rows + [["difference", problem] for problem in figures["problems"]]
 
 
 def _day(seconds: float) -> str:

@@ -1,0 +1,70 @@
+"""A real server on loopback over the example documents."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from leadline import Settings, ingest_paths, load_settings, open_library
+from leadline.api.app import create_app
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "documents"
+
+
+async def fill(settings: Settings) -> None:
+    """Ingests the examples."""
+    async with open_library(settings) as library:
+        await ingest_paths(await library.collection(), [EXAMPLES], settings)
+
+
+@contextmanager
+def running_server(settings: Settings) -> Iterator[str]:
+    """The address of a server that runs while the block does."""
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    limit = time.monotonic() + 60
+    while not server.started:
+        assert thread.is_alive(), "the server ended at its start"
+        assert time.monotonic() < limit, "the server did not start"
+        time.sleep(0.02)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture(scope="session")
+def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a data folder with the examples in it."""
+    settings = load_settings(data_dir=tmp_path_factory.mktemp("api") / "data")
+    asyncio.run(fill(settings))
+    return settings
+
+
+@pytest.fixture(scope="session")
+def address(api_settings: Settings) -> Iterator[str]:
+    """Where the server listens."""
+    with running_server(api_settings) as url:
+        yield url
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    """A client of the server."""
+    with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture
+def serving() -> Callable[[Settings], AbstractContextManager[str]]:
+    """Starts a server of other settings."""
+    return running_server

@@ -1,0 +1,116 @@
+"""`POST /chat` over a real connection: a stream of events with one end, or the result alone."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import TypeAdapter
+
+from leadline.events import RunEvent
+
+QUESTION = "What does error E-217 of the tide gauge mean?"
+EVENTS: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
+
+
+def frames(client: httpx.Client, body: dict[str, Any]) -> list[dict[str, str]]:
+    """The frames of a streamed answer, parsed by hand: field → value. Comments are left out."""
+    with client.stream("POST", "/chat", json=body) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+        text = response.read().decode()
+    assert text.endswith("\n\n")
+    blocks = [block for block in text.split("\n\n") if block and not block.startswith(":")]
+    return [dict(line.split(": ", 1) for line in block.split("\n")) for block in blocks]
+
+
+def test_a_stream_ends_with_exactly_one_result(client: httpx.Client) -> None:
+    """Every frame has event, id and data; ids count up; each event is of a known kind; the last one is `final`."""
+    received = frames(client, {"question": QUESTION})
+    assert all(set(frame) == {"event", "id", "data"} for frame in received)
+    assert [frame["id"] for frame in received] == [str(n) for n in range(len(received))]
+    events = [EVENTS.validate_json(frame["data"]) for frame in received]
+    assert [event.type for event in events] == [frame["event"] for frame in received]
+    assert [event.type for event in events].count("final") == 1
+    assert events[-1].type == "final"
+    assert events[-1].result["status"] == "answered"
+    tokens = "".join(event.text for event in events if event.type == "token")
+    assert tokens.strip() == events[-1].result["answer"].strip()
+
+
+def test_every_started_step_ends_once(client: httpx.Client) -> None:
+    """A client can draw progress: start, then one of end, skip or error for each node's turn."""
+    steps = [json.loads(f["data"]) for f in frames(client, {"question": QUESTION}) if f["event"] == "step"]
+    running: list[str] = []
+    for step in steps:
+        if step["phase"] == "start":
+            running.append(step["node"])
+        else:
+            running.remove(step["node"])
+    assert running == []
+    assert {"planner", "hybrid", "reranker", "reasoning", "reflection"} <= {step["node"] for step in steps}
+
+
+def test_without_a_stream_the_result_is_the_same(client: httpx.Client) -> None:
+    """`stream: false` gives the object of the `final` event; only what was spent may differ."""
+    streamed = json.loads(frames(client, {"question": QUESTION})[-1]["data"])["result"]
+    response = client.post("/chat", json={"question": QUESTION, "stream": False})
+    assert response.status_code == 200
+    result = response.json()
+    assert result.pop("usage").keys() == streamed.pop("usage").keys()
+    assert result == streamed
+
+
+def test_an_abstention_is_a_result(client: httpx.Client) -> None:
+    """No answer is status 200 and says so in the object."""
+    body = {"question": "Who won the football world cup in 1990?", "web": "never", "stream": False}
+    result = client.post("/chat", json=body).json()
+    assert result["status"] == "abstained"
+    assert result["citations"] == []
+
+
+def test_a_conversation_is_kept_by_its_thread(client: httpx.Client) -> None:
+    """A follow-up on the same thread borrows from the question before; on another thread there is nothing."""
+    ask = {"stream": False, "thread_id": "talk-1"}
+    client.post("/chat", json={"question": "What is the bollard pull of the tug Anvil?", **ask})
+    follow = client.post("/chat", json={"question": "And of Harrow?", **ask}).json()
+    other = client.post("/chat", json={"question": "And of Harrow?", "stream": False, "thread_id": "talk-2"}).json()
+    assert follow["question"] != other["question"]
+
+
+def test_a_filter_narrows_the_search(client: httpx.Client) -> None:
+    """Only passages that the filter lets through are looked at."""
+    body = {"question": QUESTION, "stream": False, "web": "never", "filters": {"file_name": "harbour-history.md"}}
+    result = client.post("/chat", json=body).json()
+    assert {row["file_name"] for row in result["context"]} <= {"harbour-history.md"}
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"query": 42}, "question"),
+        ({"question": 42}, "question"),
+        ({"question": "   "}, "question"),
+        ({"question": "x", "strem": False}, "strem"),
+        ({"question": "x", "web": "sometimes"}, "web"),
+        ({"question": "x", "collection": "../up"}, "collection"),
+        ({"question": "x", "thread_id": "../up"}, "thread_id"),
+        ([], "body"),
+    ],
+)
+def test_a_bad_request_names_what_is_wrong(client: httpx.Client, body: Any, named: str) -> None:
+    """422 in the one error shape, with the field."""
+    response = client.post("/chat", json=body)
+    assert response.status_code == 422
+    error = response.json()["error"]
+    assert error["code"] == "invalid_request"
+    assert named in error["message"]
+    assert set(error) == {"code", "message", "hint"}
+
+
+def test_an_unknown_collection_is_said(client: httpx.Client) -> None:
+    """The result of a run that could not search is an error with the code of what is missing."""
+    result = client.post("/chat", json={"question": "x?", "collection": "nope", "stream": False}).json()
+    assert result["status"] == "error"
+    assert result["error"]["code"] == "collection_unknown"

@@ -1,0 +1,94 @@
+"""`leadline ingest`: every file gets a row, one bad file stops nothing, and the exit code tells."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two good files and one that only says it is a Word file."""
+    place = tmp_path / "docs"
+    place.mkdir()
+    (place / "ok1.md").write_text("# Vault\n\nThe vault code is 7719.\n", encoding="utf-8")
+    (place / "broken.docx").write_bytes(b"\x00\xffnot a zip at all")
+    (place / "ok2.md").write_text("# Garden\n\nRoses are pruned in March.\n", encoding="utf-8")
+    return place
+
+
+def statuses(out: str) -> dict[str, str]:
+    """File → status of a JSON report."""
+    return {row["file_name"]: row["status"] for row in json.loads(out)["files"]}
+
+
+def test_one_bad_file_is_reported_and_the_others_go_in(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """Exit code 3, a line for each file, and both good ones can be listed."""
+    done = leadline("ingest", folder, "--data-dir", tmp_path / "data")
+    assert done.code == 3
+    lines = {line.split("\t")[0]: line.split("\t")[1] for line in done.out.splitlines()}
+    assert lines == {"file": "status", "broken.docx": "failed", "ok1.md": "added", "ok2.md": "added"}
+    listed = leadline("ls", "--data-dir", tmp_path / "data", "--json")
+    assert [source["file_name"] for source in json.loads(listed.out)] == ["ok1.md", "ok2.md"]
+
+
+def test_the_same_files_again_change_nothing(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """Unchanged files are left alone and said to be so; a copy under another name is told as one."""
+    (folder / "broken.docx").unlink()
+    assert leadline("ingest", folder, "--data-dir", tmp_path / "data").code == 0
+    (folder / "copy.md").write_bytes((folder / "ok1.md").read_bytes())
+    done = leadline("ingest", folder, "--data-dir", tmp_path / "data", "--json")
+    assert done.code == 0
+    assert statuses(done.out) == {"ok1.md": "unchanged", "ok2.md": "unchanged", "copy.md": "added"}
+    copy = next(row for row in json.loads(done.out)["files"] if row["file_name"] == "copy.md")
+    assert copy["copy_of"] == "ok1.md"
+
+
+def test_a_changed_file_replaces_its_old_text(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """After a second ingest of the same name only the new text can be found."""
+    data = ("--data-dir", tmp_path / "data")
+    leadline("ingest", folder / "ok1.md", *data)
+    (folder / "ok1.md").write_text("# Vault\n\nThe vault code is 8820.\n", encoding="utf-8")
+    assert statuses(leadline("ingest", folder / "ok1.md", *data, "--json").out) == {"ok1.md": "replaced"}
+    found = json.loads(leadline("search", "vault code 7719", *data, "--json").out)["results"]
+    assert [document["content"] for document in found] == ["The vault code is 8820."]
+
+
+def test_sync_removes_what_is_gone_but_not_after_a_failure(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """With a failed file nothing is removed; without, the document whose file has gone is."""
+    data = ("--data-dir", tmp_path / "data")
+    leadline("ingest", folder, *data)
+    (folder / "ok2.md").unlink()
+    held = leadline("ingest", folder, "--sync", *data)
+    assert held.code == 3
+    assert "Removed 0" in held.err
+    (folder / "broken.docx").unlink()
+    done = leadline("ingest", folder, "--sync", *data)
+    assert done.code == 0
+    assert "Removed 1 documents that are gone: ok2.md" in done.err
+
+
+def test_a_dry_run_changes_nothing(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """It says what would go in, and nothing is there afterwards."""
+    data = ("--data-dir", tmp_path / "data")
+    done = leadline("ingest", folder / "ok1.md", "--dry-run", *data)
+    assert done.code == 0
+    assert "nothing was changed" in done.err
+    assert json.loads(leadline("ls", *data, "--json").out) == []
+
+
+def test_a_path_that_is_not_there_is_bad_usage(leadline: Any, tmp_path: Path) -> None:
+    """Exit code 2 before anything is opened."""
+    done = leadline("ingest", tmp_path / "nowhere", "--data-dir", tmp_path / "data")
+    assert done.code == 2
+    assert "nowhere" in done.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_folder_without_documents_is_no_success(leadline: Any, tmp_path: Path) -> None:
+    """Nothing went in: exit code 1 and a line that says so."""
+    (tmp_path / "empty").mkdir()
+    done = leadline("ingest", tmp_path / "empty", "--data-dir", tmp_path / "data")
+    assert done.code == 1
+    assert "No supported files" in done.err

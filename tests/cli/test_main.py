@@ -1,0 +1,109 @@
+"""The command line as a whole: what it lists, how fast it starts, how errors leave it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import typer
+
+from leadline.cli.command import run
+from leadline.errors import ConfigError, StoreError
+
+HEAVY = {"chromadb", "langgraph", "litellm", "torch", "onnxruntime", "tantivy", "networkx", "fastapi", "sqlalchemy"}
+
+
+def modules_after(code: str) -> set[str]:
+    """The top-level modules a new process has loaded after running `code`."""
+    code += "\nimport sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_lists_what_exists(leadline: Any) -> None:
+    """Every command is listed with what it does, and the exit codes stand below."""
+    done = leadline("--help")
+    assert done.code == 0
+    commands = [line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line.startswith("  ")]
+    assert commands[:9] == ["ingest", "ask", "search", "ls", "rm", "verify", "stats", "serve", "eval"]
+    assert "4 no answer" in " ".join(done.out.split())
+
+
+def test_version(leadline: Any) -> None:
+    """--version prints name and number."""
+    assert leadline("--version").out.startswith("leadline 0.")
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    """Help must be quick: no store, model or server library is loaded for it."""
+    assert modules_after("import leadline.cli") & HEAVY == set()
+
+
+def test_ls_needs_the_catalog_only(filled: Path) -> None:
+    """Listing loads no index, no model and no graph."""
+    code = (
+        "import sys; from leadline.cli import main\n"
+        f"sys.argv = ['leadline', 'ls', '--data-dir', {str(filled)!r}]\n"
+        "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code"
+    )
+    assert modules_after(code) & HEAVY == {"sqlalchemy"}
+
+
+def test_an_unknown_setting_is_bad_usage(leadline: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelled variable is named and the allowed ones are listed."""
+    monkeypatch.setenv("LEADLINE_CHUNK_TOKENZ", "100")
+    done = leadline("ls", "--data-dir", tmp_path)
+    assert done.code == 2
+    assert "LEADLINE_CHUNK_TOKENZ" in done.err
+    assert "LEADLINE_CHUNK_TOKENS" in done.err
+
+
+def test_serving_beyond_this_machine_is_refused(leadline: Any, tmp_path: Path) -> None:
+    """There are no tokens, so no other address than loopback."""
+    done = leadline("serve", "--host", "0.0.0.0", "--data-dir", tmp_path)
+    assert done.code == 2
+    assert "0.0.0.0" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (StoreError("It broke.", hint="Mend it."), 1, "Error: It broke.\nMend it.\n"),
+        (ConfigError("Bad key."), 2, "Error: Bad key.\n"),
+        (OSError(28, "No space left on device", "/full/x"), 1, "Error: /full/x: No space left on device."),
+        (KeyboardInterrupt(), 1, "Error: Interrupted."),
+    ],
+)
+def test_errors_are_one_clear_message(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Message and hint on standard error, no traceback; the same as an object on standard output with --json."""
+
+    async def work() -> NoReturn:
+        raise error
+
+    with pytest.raises(typer.Exit) as ended:
+        run(work(), as_json=False)
+    assert ended.value.exit_code == code
+    printed = capsys.readouterr()
+    assert printed.err.startswith(said)
+    assert "Traceback" not in printed.err
+    with pytest.raises(typer.Exit):
+        run(work(), as_json=True)
+    assert set(json.loads(capsys.readouterr().out)["error"]) == {"code", "message", "hint"}
+
+
+def test_a_fault_of_our_own_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what nobody foresaw has a traceback, and says that it is not the user's fault."""
+
+    async def work() -> NoReturn:
+        raise ZeroDivisionError("oops")
+
+    with pytest.raises(typer.Exit) as ended:
+        run(work(), as_json=False)
+    assert ended.value.exit_code == 1
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert "fault in Leadline" in shown
