@@ -1,0 +1,55 @@
+"""Objects out of the text of a chat model, however it wraps them.
+
+Knows fences, prose around, and thinking blocks; validates strictly: "false" is text, not a truth value.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from leadline.models.base import T
+
+_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_MAX_PROBLEM_CHARS = 400
+
+
+def parse_reply(text: str, schema: type[T]) -> T | str:
+    """The first JSON object in `text` that is a valid `schema`, or a sentence about what is wrong with it."""
+    problem = "There is no JSON object in the reply."
+    for found in _objects(_THINKING.sub("", text)):
+        try:
+            return schema.model_validate_json(json.dumps(found), strict=True)
+        except ValidationError as error:
+            details = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+            problem = details[:_MAX_PROBLEM_CHARS]
+    return problem
+
+
+def ask_for_schema(messages: Sequence[Mapping[str, Any]], schema: type[T]) -> list[Mapping[str, Any]]:
+    """The messages, with the schema at the end of the last one, for models that can't be held to it otherwise."""
+    wish = f"Reply with one JSON object of this schema and nothing else:\n{json.dumps(schema.model_json_schema())}"
+    *before, last = messages
+    return [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
+
+
+def ask_to_repair(messages: Sequence[Mapping[str, Any]], reply: str, problem: str) -> list[Mapping[str, Any]]:
+    """The messages, the reply, and what was wrong with it."""
+    wish = f"This is not a valid object: {problem}\nReply with the corrected JSON object and nothing else."
+    return [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": wish}]
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except ValueError:
+            at = text.find("{", at + 1)
+            continue
+        if isinstance(found, dict):
+            yield found
+        at = text.find("{", end)
