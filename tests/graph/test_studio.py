@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from leadline.config import Settings
-from leadline.ingest.pipeline import ingest
+from leadline.ingest.pipeline import ingest_paths
 from leadline.knowledge import open_library
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ async def data_dir(tmp_path: Path) -> Path:
     document.write_text("# The vault\n\nThe vault code is 7719. It was set in May by Dana Fox.\n", encoding="utf-8")
     settings = Settings(data_dir=tmp_path / "data")
     async with open_library(settings) as library:
-        await ingest(await library.collection(), [document], settings)
+        await ingest_paths(await library.collection(), [document], settings)
     return settings.data_dir
 
 

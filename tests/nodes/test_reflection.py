@@ -155,6 +155,20 @@ async def test_irrelevant_evidence_escalates_first(bench: Any, reflect: Any, dra
     assert [event["query"] for event in bench.of("escalate")] == ["What is the vault code?"]
 
 
+async def test_a_pass_that_brought_nothing_new_stands_as_its_draft_did(
+    reflect: Any, drafted: Any, applied: Any
+) -> None:
+    """No second draft is made from the same passages; what was found about the first one is what is said."""
+    earlier = {"evidence": "relevant", "grounding": "no_answer", "action": "retry", "reason": ""}
+    state = drafted("", draft_status="none", retry_count=2, verdict=earlier)
+    after = applied(state, await reflect(state))
+    assert after["result"]["status"] == "abstained"
+    assert after["verdict"]["grounding"] == "no_answer"
+    for other in ({"verdict": {**earlier, "grounding": "grounded"}}, {"evidence": []}):
+        after = applied(state, await reflect({**state, **other}))
+        assert after["verdict"]["grounding"] == "not_attempted"
+
+
 async def test_abstaining_names_the_nearest_files(reflect: Any, drafted: Any, applied: Any) -> None:
     """Nothing left to try: a status of its own, no citation, the nearest files named."""
     state = drafted("", logit=-1.0, retry_count=2)

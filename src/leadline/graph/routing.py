@@ -5,6 +5,7 @@ from typing import Literal
 from langgraph.graph import END
 
 from leadline.decision import Remedies
+from leadline.nodes.allowance import drafted_before
 from leadline.ranking import evidence_sign
 from leadline.state import RAGState
 
@@ -22,16 +23,10 @@ def after_reranker(state: RAGState, left: Remedies) -> Literal["compressor", "re
     No answer is written from passages known to be irrelevant, or from none, while something is left to try; nor
     a second time from the very passages of the draft that was just rejected.
     """
-    if _written_before(state):
+    if drafted_before(state):
         return "reflection"
     hopeless = evidence_sign(state.get("context", [])) in ("irrelevant", "nothing")
     return "reflection" if hopeless and (left.retry or left.escalate) else "compressor"
-
-
-def _written_before(state: RAGState) -> bool:
-    """Whether a draft was already made from exactly this context: evidence stands from an earlier pass only."""
-    drafted = {block["chunk_id"] for block in state.get("evidence", []) if block["sentences"]}
-    return bool(drafted) and drafted == {document["metadata"]["chunk_id"] for document in state.get("context", [])}
 
 
 def after_reflection(state: RAGState) -> Literal["hybrid", "web", "__end__"]:

@@ -47,6 +47,12 @@ def is_new(state: RAGState, search: Pass) -> bool:
     return search not in state.get("passes", [])
 
 
+def drafted_before(state: RAGState) -> bool:
+    """Whether a draft of this run was already made from exactly this context: evidence stands from earlier passes."""
+    drafted = {block["chunk_id"] for block in state.get("evidence", []) if block["sentences"]}
+    return bool(drafted) and drafted == {document["metadata"]["chunk_id"] for document in state.get("context", [])}
+
+
 def remedies(state: RAGState, context: RunContext, *, web_reachable: bool, now: float) -> Remedies:
     """What is left to try.
 

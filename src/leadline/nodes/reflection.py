@@ -17,14 +17,14 @@ from leadline.config import RunContext
 from leadline.decision import Decision, Remedies, decide
 from leadline.errors import ModelError
 from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
-from leadline.nodes.allowance import is_new, llm_allowed, wider
+from leadline.nodes.allowance import drafted_before, is_new, llm_allowed, wider
 from leadline.nodes.asking import OpenChat, ask_for_line
 from leadline.nodes.outcome import NEAREST, Checked, Facts, result_of
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
 from leadline.prompts import format_evidence, harmless, render
 from leadline.ranking import evidence_sign
-from leadline.state import EvidenceBlock, Pass, RAGState, RAGUpdate, Usage, add_usage, merge_unique
+from leadline.state import EvidenceBlock, Grounding, Pass, RAGState, RAGUpdate, Usage, add_usage, merge_unique
 
 
 class CheckAnswer(Protocol):
@@ -83,7 +83,7 @@ async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckAn
     if state.get("route") == "direct":
         return Checked(answer, (), "not_applicable", sign), []
     if state.get("draft_status", "none") == "none":
-        return Checked("", (), "not_attempted", sign), []
+        return Checked("", (), _of_earlier_draft(state), sign), []
     if not answer.strip():
         return Checked("", (), "no_answer", sign), []
     evidence = [block for block in state.get("evidence", []) if block["sentences"]]
@@ -92,6 +92,12 @@ async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckAn
         return Checked(found.text, tuple(found.citations), found.grounding, sign), []
     except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
         return Checked(answer, (), "unverified", sign), [degrade(runtime, "critic", error)]
+
+
+def _of_earlier_draft(state: RAGState) -> Grounding:
+    """How the rejected draft stood that was made from these very passages; a new one would stand no better."""
+    earlier = state["verdict"]["grounding"] if "verdict" in state else "not_attempted"
+    return earlier if earlier in ("no_answer", "ungrounded") and drafted_before(state) else "not_attempted"
 
 
 def _legs_failed(state: RAGState) -> bool:
