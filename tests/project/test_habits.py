@@ -1,6 +1,7 @@
 """The project's own rules about its code, checked."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +16,15 @@ MAX_FUNCTION_LINES = 40
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def functions(path: Path) -> Iterator[Function]:
     """Every function of a file, methods and nested ones too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+    return (node for node in ast.walk(parsed(path)) if isinstance(node, Function))
 
 
 def name(path: Path) -> str:
@@ -62,7 +68,7 @@ def test_nothing_persists_or_loads_pickles() -> None:
     found = [
         name(path)
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if (isinstance(node, ast.Import) and {a.name.split(".")[0] for a in node.names} & banned)
         or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in banned)
     ]
@@ -70,7 +76,7 @@ def test_nothing_persists_or_loads_pickles() -> None:
 
 
 OWNERS = {
-    "chromadb": "stores/chroma.py",
+    "chromadb": "stores/chroma",
     "tantivy": "stores/",
     "rank_bm25": "stores/",
     "networkx": "stores/",
@@ -90,7 +96,7 @@ def test_each_library_is_imported_in_one_room(library: str, owner: str | tuple[s
     package = ROOT / "src" / "leadline"
     strays = []
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if library in {n.split(".")[0] for n in names}:
