@@ -61,7 +61,7 @@ def test_abstaining_says_why_and_shows_what_came_nearest(capsys: pytest.CaptureF
     """The reason comes first, then the nearest passages with place, logit and text."""
     show_outcome(result(status="abstained", answer="", citations=[]), {}, [NEAREST])
     out = capsys.readouterr().out
-    assert out.startswith("No answer: every sentence checked")
+    assert out.startswith("(every sentence checked)")
     assert "tides.md, page 3  (-1.25)" in out
     assert '"The tide rises."' in out
 

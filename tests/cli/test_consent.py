@@ -20,14 +20,14 @@ def test_nobody_there_means_no_asker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Without a terminal there is nobody to ask, which a run takes for a no."""
     monkeypatch.setattr(consent, "is_interactive", lambda: False)
     (tmp_path / consent.FILE).write_text('{"web": true}', encoding="utf-8")
-    assert consent.consent_asker(tmp_path) is None
+    assert consent.consent_asker(tmp_path, lambda: None) is None
 
 
 @pytest.mark.parametrize(("typed", "granted"), [("y", True), ("YES", True), ("", False), ("n", False), ("what", False)])
 def test_only_a_clear_yes_is_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, granted: bool) -> None:
     """Anything but y or yes is a no; the query that would go out is shown first."""
     answer(monkeypatch, typed)
-    asker = consent.consent_asker(tmp_path)
+    asker = consent.consent_asker(tmp_path, lambda: None)
     assert asker is not None
     assert asyncio.run(asker("capital of France")) is granted
 
@@ -37,7 +37,7 @@ def test_the_query_is_shown_and_the_answer_remembered(
 ) -> None:
     """The second search doesn't ask again; the file that remembers is named."""
     left = answer(monkeypatch, "y")
-    asker = consent.consent_asker(tmp_path)
+    asker = consent.consent_asker(tmp_path, lambda: None)
     assert asker is not None
     assert asyncio.run(asker("capital of France")) is True
     assert asyncio.run(asker("another question")) is True
@@ -51,7 +51,23 @@ def test_a_damaged_memory_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A file that says neither yes nor no is not taken for a yes."""
     (tmp_path / consent.FILE).write_text('{"web": "sure"}', encoding="utf-8")
     left = answer(monkeypatch, "n")
-    asker = consent.consent_asker(tmp_path)
+    asker = consent.consent_asker(tmp_path, lambda: None)
     assert asker is not None
     assert asyncio.run(asker("q")) is False
     assert left == []
+
+
+def test_a_closed_input_is_a_no_and_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who goes away without an answer has agreed to nothing, and is asked the next time."""
+
+    def closed(*_: object) -> str:
+        raise EOFError
+
+    monkeypatch.setattr(consent, "is_interactive", lambda: True)
+    monkeypatch.setattr("builtins.input", closed)
+    cleared: list[bool] = []
+    asker = consent.consent_asker(tmp_path, lambda: cleared.append(True))
+    assert asker is not None
+    assert asyncio.run(asker("q")) is False
+    assert cleared == [True]
+    assert not (tmp_path / consent.FILE).exists()

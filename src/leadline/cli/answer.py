@@ -12,7 +12,6 @@ from typing import Any
 
 from leadline.cli.display import console, plain, print_json, say
 from leadline.events import (
-    ConsentEvent,
     DegradedEvent,
     EscalateEvent,
     Event,
@@ -47,6 +46,7 @@ class RunView:
         self.streamed = ""
         self._progress = ExitStack()
         self._live = sys.stdout.isatty() and not as_json
+        self._paused = False
 
     def __enter__(self) -> "RunView":
         return self
@@ -64,15 +64,18 @@ class RunView:
             case TokenEvent() if self._live:
                 self._progress.close()
                 self.streamed += event.text
-                console().print(plain(event.text), end="")
-            case ConsentEvent():
-                self._progress.close()  # somebody is about to be asked on this very screen
+                console().print(plain(event.text), end="", soft_wrap=True)
             case RetractEvent():
                 self._withdraw(event.reason)
             case DegradedEvent():
                 self.lost[event.part] = event.reason
             case _ if note := self._note_on(event):
                 self._note(note)
+
+    def pause(self) -> None:
+        """Takes the progress line off the screen for good: somebody is about to be asked there."""
+        self._paused = True
+        self._progress.close()
 
     def _note_on(self, event: Event) -> str:
         match event:
@@ -87,7 +90,7 @@ class RunView:
         return ""
 
     def _say_working(self, node: str) -> None:
-        if not (self._live and sys.stderr.isatty()) or self.streamed:
+        if not (self._live and sys.stderr.isatty()) or self.streamed or self._paused:
             return
         self._progress.close()
         self._progress.enter_context(console(stderr=True).status(f"{node} ..."))
@@ -153,7 +156,7 @@ def show_sources(citations: list[dict[str, Any]]) -> None:
 
 def show_abstention(result: dict[str, Any], nearest: Sequence[Mapping[str, Any]]) -> None:
     """Why there is no answer, and the passages that came nearest."""
-    say(f"No answer: {plain(result['verdict']['reason'], one_line=True)}", style="yellow")
+    say(f"({plain(result['verdict']['reason'], one_line=True)})", style="yellow")
     scores = {row["chunk_id"]: row["rerank_score"] for row in result["context"]}
     if nearest:
         say()
@@ -192,6 +195,8 @@ def _short(quote: str) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, dict) and "action" in value:
+        return f"{value['action']} ({value['evidence']}, {value['grounding']})"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

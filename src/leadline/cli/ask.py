@@ -65,10 +65,11 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
         settings = settings_for(data_dir, lock_timeout)
         context = context_for(settings, **given)
-        asker = consent_asker(settings.data_dir)
+        view = RunView(trace=trace, prompts=show_prompts, as_json=as_json)
+        asker = consent_asker(settings.data_dir, view.pause)
         result: dict[str, Any] = {}
         async with open_library(settings) as library, open_app(settings, ask_consent=asker, library=library) as app:
-            with RunView(trace=trace, prompts=show_prompts, as_json=as_json) as view:
+            with view:
                 async for event in app.stream(question, context=context, thread_id=thread):
                     if isinstance(event, FinalEvent):
                         result = event.result

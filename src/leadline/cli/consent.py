@@ -13,12 +13,16 @@ from leadline.cli.display import is_interactive, say
 FILE = "web-consent.json"
 
 
-def consent_asker(data_dir: Path) -> Callable[[str], Awaitable[bool]] | None:
-    """What a run calls before its first web search, or None where nobody can be asked."""
+def consent_asker(data_dir: Path, clear_screen: Callable[[], None]) -> Callable[[str], Awaitable[bool]] | None:
+    """What a run calls before its first web search, or None where nobody can be asked.
+
+    `clear_screen` is called before a question is put, so that no progress line runs through it.
+    """
     if not is_interactive():
         return None
 
     async def ask(query: str) -> bool:
+        clear_screen()
         return await asyncio.to_thread(_remembered_or_asked, query, data_dir / FILE)
 
     return ask
@@ -31,7 +35,10 @@ def _remembered_or_asked(query: str, file: Path) -> bool:
     say("\nThe documents hold no answer. This would be sent to a web search engine:", style="bold", stderr=True)
     say(f"  {query}", stderr=True)
     say("Allow web searches for this data folder? [y/N] ", stderr=True)
-    granted = input().strip().casefold() in ("y", "yes")
+    try:
+        granted = input().strip().casefold() in ("y", "yes")
+    except EOFError:  # nobody is there after all
+        return False
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"web": granted}) + "\n", encoding="utf-8")
     say(f"Remembered in {file}; delete it to be asked again.", style="dim", stderr=True)

@@ -8,7 +8,7 @@ what any command does.
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -52,16 +52,23 @@ def console(*, stderr: bool = False) -> "Console":
     """The console to print to; markup, emoji names and highlighting are off, so that text is shown as it is."""
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> None:
-    """One line or paragraph, made safe; the style shows on terminals only."""
-    console(stderr=stderr).print(plain(text), style=style)
+    """One line or paragraph, made safe; on a terminal it is wrapped at words, indented as far as it begins."""
+    safe, out = plain(text), console(stderr=stderr)
+    indent = len(safe) - len(safe.lstrip(" "))
+    if not (out.is_terminal and indent):
+        out.print(safe, style=style, soft_wrap=not out.is_terminal)
+        return
+    from rich.padding import Padding
+
+    out.print(Padding(out.render_str(safe.lstrip(" ")), (0, 0, 0, indent), expand=False), style=style)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on a terminal; lines with tabs between the cells, under a header line, in a pipe."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, bad: Container[int] = ()) -> None:
+    """A table on a terminal, rows whose number is `bad` in red; in a pipe lines with tabs, under a header line."""
     cells = [[plain(str(cell), one_line=True) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         sys.stdout.writelines("\t".join(line) + "\n" for line in [list(columns), *cells])
@@ -73,9 +80,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     for number, column in enumerate(grid.columns):
         column.overflow = "fold"
         column.justify = "right" if cells and all(_is_number(row[number]) for row in cells) else "left"
-    for line in cells:
-        grid.add_row(*line)
-    console().print(grid, soft_wrap=False)
+    for number, line in enumerate(cells):
+        grid.add_row(*line, style="red" if number in bad else None)
+    console().print(grid)
 
 
 def _is_number(cell: str) -> bool:

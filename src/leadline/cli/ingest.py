@@ -60,7 +60,7 @@ def _show(report: "IngestReport") -> None:
         notes = [row.error] if row.error else [*([f"same bytes as {row.copy_of}"] if row.copy_of else []), *row.notes]
         rows.append([row.uri, row.status, row.chunks, "-" if row.pages is None else row.pages, "; ".join(notes)])
     if rows:
-        table(columns, rows)
+        table(columns, rows, bad=[n for n, row in enumerate(report.rows) if row.status == "failed"])
     else:
         say("No supported files were found.", stderr=True)
     if report.pruned is not None:
