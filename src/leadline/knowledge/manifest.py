@@ -13,11 +13,11 @@ ENTITY_RULES: Final = 1  # raised when `leadline.entities` finds other names in 
 Manifest = dict[str, Any]
 
 _SETTING_OF: Final = {
-    "backend": "the backend",
-    "model": "LEADLINE_EMBEDDING_MODEL",
-    "dimension": "LEADLINE_EMBEDDING_MODEL",
-    "analyzer": "LEADLINE_STEMMER",
-    "chunk_tokens": "LEADLINE_CHUNK_TOKENS",
+    ("vector", "backend"): "LEADLINE_VECTOR_BACKEND",
+    ("bm25", "backend"): "LEADLINE_LEXICAL_BACKEND",
+    ("vector", "model"): "LEADLINE_EMBEDDING_MODEL",
+    ("vector", "dimension"): "LEADLINE_EMBEDDING_MODEL",
+    ("bm25", "analyzer"): "LEADLINE_STEMMER",
 }
 
 
@@ -40,15 +40,20 @@ def manifests_for(settings: Settings, embedder: Embedder) -> dict[str, Manifest]
 
 def check_manifests(collection: str, stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> None:
     """Raises ManifestMismatch, naming each difference and what to do."""
-    differences = [
-        f"{leg}: {key} is {stored[leg].get(key)!r}, the settings say {value!r}"
-        for leg, manifest in wanted.items()
-        if leg in stored
-        for key, value in manifest.items()
-        if stored[leg].get(key) != value
-    ]
-    if differences:
+    legs: dict[str, list[str]] = {}  # difference → the legs that have it
+    for leg, manifest in wanted.items():
+        former = stored.get(leg, manifest)
+        for key, value in manifest.items():
+            if former.get(key) != value:
+                legs.setdefault(f"{key} was {former.get(key)!r} and is now {value!r}{_by(leg, key)}", []).append(leg)
+    if legs:
+        differences = "; ".join(f"{', '.join(names)}: {difference}" for difference, names in legs.items())
         raise ManifestMismatch(
-            f"The indexes of the collection {collection} were built otherwise. {'; '.join(differences)}.",
-            hint="Set it back to go on with this collection, or ingest again into a new --collection or --data-dir.",
+            f"The indexes of the collection {collection} were built with other settings. {differences}.",
+            hint="Set them back to go on with this collection, or ingest again into another collection or data folder.",
         )
+
+
+def _by(leg: str, key: str) -> str:
+    setting = "LEADLINE_CHUNK_TOKENS" if key == "chunk_tokens" else _SETTING_OF.get((leg, key))
+    return f" ({setting})" if setting else ""

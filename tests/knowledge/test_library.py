@@ -1,0 +1,205 @@
+"""A data folder is opened by one process, with the settings its indexes were built with, and closed whole."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from leadline.config import Settings, load_settings
+from leadline.drafts import SourceDraft
+from leadline.errors import (
+    CollectionUnknown,
+    ConfigError,
+    LeaseHeld,
+    LeaseLost,
+    ManifestMismatch,
+    StoreDamaged,
+    StoreError,
+)
+from leadline.knowledge import open_library
+from leadline.models.minilm import MiniLM
+from leadline.stores.catalog import begin_immediate
+from leadline.stores.catalog_schema import lease
+
+MakeDraft = Callable[..., SourceDraft]
+
+
+async def put_one(settings: Settings, draft: SourceDraft) -> None:
+    """A collection with one source, closed again."""
+    async with open_library(settings) as library:
+        await (await library.collection()).put([draft])
+
+
+async def test_the_default_collection_is_always_there(settings: Settings) -> None:
+    """A question to a fresh folder finds an empty collection."""
+    async with open_library(settings) as library:
+        assert await library.collections() == ["default"]
+        legs = await library.retrievers()
+        assert list(legs) == ["vector", "bm25", "graph"]
+        assert await legs["bm25"].search("hi", k=3) == []
+        assert await library.generation() == 0
+
+
+async def test_an_unknown_collection_is_an_error_that_lists_the_known(settings: Settings) -> None:
+    """Unless it is asked to be made; a name that could be a path is refused."""
+    async with open_library(settings) as library:
+        await library.collection("letters", create=True)
+        with pytest.raises(CollectionUnknown, match="default, letters"):
+            await library.collection("lettres")
+        for name in ("../outside", "", "a/b", "a" * 64):
+            with pytest.raises(ConfigError):
+                await library.collection(name, create=True)
+        with pytest.raises(CollectionUnknown):
+            await library.sources("lettres")
+
+
+async def test_one_collection_is_opened_once(settings: Settings) -> None:
+    """However many ask for it at the same time."""
+    async with open_library(settings) as library:
+        first, second = await asyncio.gather(library.collection(), library.collection())
+        assert first is second
+
+
+async def test_a_second_library_on_the_folder_is_refused(settings: Settings) -> None:
+    """In one process too; and after the first is closed it opens."""
+    async with open_library(settings):
+        with pytest.raises(LeaseHeld, match="this process itself"):
+            async with open_library(settings):
+                pass
+    async with open_library(settings):
+        pass
+
+
+async def test_two_folders_live_side_by_side(settings: Settings, tmp_path: Path, draft: MakeDraft) -> None:
+    """Nothing is shared between two open libraries."""
+    other = load_settings(data_dir=tmp_path / "other", lexical_backend="rank-bm25", stemmer="none")
+    async with open_library(settings) as one, open_library(other) as two:
+        await (await one.collection()).put([draft("a.md", "Of the first.")])
+        await (await two.collection()).put([draft("a.md", "Of the second.")])
+        assert [d["content"] for d in await (await one.collection()).search("first second")] == ["Of the first."]
+        assert [d["content"] for d in await (await two.collection()).search("first second")] == ["Of the second."]
+
+
+async def test_what_was_put_is_there_after_a_restart(settings: Settings, draft: MakeDraft) -> None:
+    """In every leg, and the collections keep what they agreed on."""
+    await put_one(settings, draft("a.md", "Dana Fox feeds the otters."))
+    async with open_library(settings) as library:
+        kb = await library.collection()
+        assert kb.problems == ()
+        for leg in kb.retrievers().values():
+            assert [d["content"] for d in await leg.search("dana fox", k=3)] == ["Dana Fox feeds the otters."]
+
+
+async def test_a_copied_folder_works(settings: Settings, tmp_path: Path, draft: MakeDraft) -> None:
+    """No file knows where it lies."""
+    await put_one(settings, draft("a.md", "Dana Fox feeds the otters."))
+    shutil.move(settings.data_dir, tmp_path / "moved")
+    async with open_library(load_settings(data_dir=tmp_path / "moved")) as library:
+        kb = await library.collection()
+        assert (await kb.verify()).ok
+        assert len(await kb.search("otters")) == 1
+
+
+async def test_the_catalog_can_be_listed_while_another_has_the_folder(settings: Settings, draft: MakeDraft) -> None:
+    """Without the indexes no lease is needed; nothing can be searched or changed that way."""
+    async with open_library(settings) as library:
+        await (await library.collection()).put([draft("a.md", "One.")])
+        async with open_library(settings, indexes=False) as reader:
+            assert [source.file_name for source in await reader.sources()] == ["a.md"]
+            assert await reader.collections() == ["default"]
+            with pytest.raises(StoreError, match="without its indexes"):
+                await reader.collection()
+
+
+@pytest.mark.parametrize(
+    ("changed", "setting"),
+    [
+        ({"stemmer": "none"}, "LEADLINE_STEMMER"),
+        ({"chunk_tokens": 100}, "LEADLINE_CHUNK_TOKENS"),
+        ({"lexical_backend": "rank-bm25"}, "LEADLINE_LEXICAL_BACKEND"),
+    ],
+)
+async def test_indexes_built_with_other_settings_are_refused(
+    settings: Settings, draft: MakeDraft, changed: dict[str, Any], setting: str
+) -> None:
+    """The error names what differs, the setting and what to do; with the former setting all is as it was."""
+    await put_one(settings, draft("a.md", "One fact."))
+    async with open_library(settings.model_copy(update=changed)) as library:
+        with pytest.raises(ManifestMismatch, match=setting):
+            await library.collection()
+        await library.collection("another", create=True)
+    async with open_library(settings) as library:
+        assert len(await (await library.collection()).search("fact")) == 1
+
+
+async def test_another_model_of_the_same_width_is_refused(
+    settings: Settings, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vectors would mean something else without any error."""
+    await put_one(settings, draft("a.md", "One fact."))
+    monkeypatch.setattr(MiniLM, "name", "another model of 384 dimensions")
+    async with open_library(settings) as library:
+        with pytest.raises(ManifestMismatch, match="LEADLINE_EMBEDDING_MODEL"):
+            await library.collection()
+
+
+async def test_indexes_without_their_catalog_are_refused(settings: Settings, draft: MakeDraft) -> None:
+    """A lost catalog is not an empty one, and nothing of the indexes is overwritten."""
+    await put_one(settings, draft("a.md", "One fact."))
+    (settings.data_dir / "catalog.db").unlink()
+    with pytest.raises(StoreDamaged, match="missing"):
+        async with open_library(settings):
+            pass
+    assert not (settings.data_dir / "catalog.db").exists()
+
+
+async def test_nothing_reaches_an_index_after_the_lease_was_lost(settings: Settings, draft: MakeDraft) -> None:
+    """A holder whose lease was taken over writes neither catalog nor indexes."""
+    async with open_library(settings) as library:
+        kb = await library.collection()
+        with begin_immediate(library.catalog.engine) as connection:
+            connection.execute(update(lease).values(fence=lease.c.fence + 1))
+        with pytest.raises(LeaseLost):
+            await kb.put([draft("a.md", "One.")])
+        with pytest.raises(LeaseLost):
+            await kb.clear()
+
+
+def test_importing_the_package_of_it_touches_nothing(tmp_path: Path) -> None:
+    """No folder is made, no engine imported, before a library is opened."""
+    heavy = {"chromadb", "tantivy", "onnxruntime", "torch", "networkx"}
+    script = f"import sys, leadline.knowledge; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_processes_at_once_all_get_their_document_in(tmp_path: Path) -> None:
+    """Each waits for the lease: none overwrites another, and every index agrees."""
+    script = """
+import asyncio, pathlib, sys
+from leadline.config import load_settings
+from leadline.knowledge import open_library
+
+async def main():
+    async with open_library(load_settings(data_dir=pathlib.Path(sys.argv[1]), lock_timeout_s=120)) as library:
+        kb = await library.collection()
+        await kb.add_documents([f"Fact number {sys.argv[2]}."], ids=[f"doc{sys.argv[2]}"])
+
+asyncio.run(main())
+"""
+    processes = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path / "data"), str(number))
+        for number in range(2)
+    ]
+    assert await asyncio.gather(*(process.wait() for process in processes)) == [0, 0]
+    async with open_library(load_settings(data_dir=tmp_path / "data")) as library:
+        kb = await library.collection()
+        assert [source.doc_id for source in await kb.list_sources()] == ["doc0", "doc1"]
+        assert (await kb.verify()).ok
