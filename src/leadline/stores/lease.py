@@ -195,7 +195,7 @@ async def hold_lease(catalog: Catalog, timeout_s: float, *, heartbeat_s: float =
 
 
 async def _acquire(catalog: Catalog, timeout_s: float) -> int:
-    owner = this_process()
+    owner = await asyncio.to_thread(this_process)  # reads files
     deadline = time.monotonic() + timeout_s
     while True:
         taken = await asyncio.to_thread(try_acquire, catalog, owner)
