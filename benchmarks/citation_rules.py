@@ -1,8 +1,8 @@
-"""Measures the rules of the citation check: how often a right sentence is flagged, how many seeded faults are caught.
+"""Measures the rules of the citation check: right sentences that are flagged, seeded faults that are caught.
 
-`python benchmarks/citation_rules.py DIR/xquad_en [DIR/wice_dev]`. Right sentences are made from questions and their gold
-answers (the answer put in the place of the question word); faults are made from the right ones: a changed digit, a name
-of another passage, a negation put in or taken out. wice holds claims that people judged against a web page.
+`python benchmarks/citation_rules.py DIR/xquad_en [DIR/wice_dev]`. Right sentences are made from questions and their
+gold answers (the answer put in the place of the question word); faults are made from the right ones: a changed digit,
+a name of another passage, a negation put in or taken out. wice holds claims that people judged against a web page.
 """
 
 import json
@@ -20,8 +20,8 @@ from leadline.citations.names import names
 from leadline.citations.rules import check_sentence
 
 WH = re.compile(
-    r"(?:how (?:many|much)|(?:in |on |at |by |for |from |to )?(?:what|which) (?:\w+ ){0,2}?(?=(?:did|does|do|is|was|are|were|has|"
-    r"have|had|can|could|would|will)\b)|who|what|which \w+|when|where)\b\s*",
+    r"(?:how (?:many|much)|(?:in |on |at |by |for |from |to )?(?:what|which) (?:\w+ ){0,2}?"
+    r"(?=(?:did|does|do|is|was|are|were|has|have|had|can|could|would|will)\b)|who|what|which \w+|when|where)\b\s*",
     re.IGNORECASE,
 )
 DO = re.compile(r"^(?:did|does|do)\b\s*", re.IGNORECASE)
@@ -69,6 +69,7 @@ def window(text: str, at: int) -> str:
 
 
 def wrong_digit(case: Case, rng: random.Random) -> str | None:
+    """The sentence with one digit changed."""
     places = [m.start() for m in re.finditer(r"\d", case.sentence)]
     if not places:
         return None
@@ -78,6 +79,7 @@ def wrong_digit(case: Case, rng: random.Random) -> str | None:
 
 
 def wrong_name(case: Case, rng: random.Random, others: list[str]) -> str | None:
+    """The sentence with a name from another passage."""
     found = [n.text for n in names(case.sentence)]
     if not found:
         return None
@@ -86,6 +88,7 @@ def wrong_name(case: Case, rng: random.Random, others: list[str]) -> str | None:
 
 
 def wrong_polarity(case: Case, rng: random.Random) -> str | None:
+    """The sentence with a negation put in or taken out."""
     del rng
     if re.search(r"\b(?:not|never|no)\b", case.sentence):
         return re.sub(r"\b(?:not|never|no)\b ?", "", case.sentence, count=1)
@@ -113,7 +116,7 @@ def measure(cases: list[Case]) -> None:
         elif "-v" in sys.argv:
             print("FLAG", [(p.kind, p.what) for p in problems], "|", case.sentence, "|", case.span[:300])
     print(f"right declaratives: {len(cases)}, flagged {flagged} ({flagged / len(cases):.1%}), by kind {dict(kinds)}")
-    others = sorted({n.text for c in cases for n in names(c.sentence) if n.sure and not n.code})
+    others = sorted({n.text for c in cases for n in names(c.sentence) if not n.code})
     for kind, fault in (
         ("number", wrong_digit),
         ("name", lambda c, r: wrong_name(c, r, others)),

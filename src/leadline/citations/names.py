@@ -80,6 +80,7 @@ class Mentions:
 
     def __init__(self, *texts: str) -> None:
         words = [word for text in texts for word in _words(text)]
+        self._text = _fold(normalised("\n".join(texts)))
         self._words = frozenset(words)
         self._stems = frozenset(_stem(word) for word in words)
         self._initials = "".join(word[0] for text in texts for word in _TOKEN.findall(text) if word[0].isupper())
@@ -91,11 +92,13 @@ class Mentions:
             return True
         parts = [part for part in re.split(r"[-/.’'&+]", folded) if part]
         if name.code:
-            return (len(parts) > 1 and all(p in self._words for p in parts)) or self._are_initials(name.text)
+            return self._stand_together(parts) or self._are_initials(name.text)
         return all(part in self._words or (len(part) >= 4 and _stem(part) in self._stems) for part in parts)
 
-    def has_word(self, word: str) -> bool:
-        return _fold(word) in self._words or _stem(_fold(word)) in self._stems
+    def _stand_together(self, parts: list[str]) -> bool:
+        """Whether the parts of a code follow each other, however they are joined (GPT 4, GPT-4)."""
+        together = r"[-\s/._’'&+]{0,2}".join(map(re.escape, parts))
+        return len(parts) > 1 and re.search(rf"(?<!\w){together}(?!\w)", self._text) is not None
 
     def _are_initials(self, text: str) -> bool:
         return len(text) >= 2 and text.isalpha() and text.isupper() and text in self._initials

@@ -39,13 +39,13 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
     mine, theirs = _scopes(sentence, terms), _scopes(text, terms)
     words, there = frozenset(terms(sentence)), frozenset(terms(text))
     denied = frozenset(word for scope in theirs for word in scope)
+    affirmed = frozenset(terms(_outside(text)))
     for scope in mine:
-        if not denied.intersection(scope) and not any(
-            f"{p}{word}" in there for p in _OPPOSITES for word in scope[:_HEAD]
-        ):
+        opposite = any(f"{prefix}{word}" in there for prefix in _OPPOSITES for word in scope[:_HEAD])
+        said_of_another = affirmed.issuperset(scope) and not denied.issuperset(scope)
+        if not opposite and (said_of_another or not denied.intersection(scope)):
             return " ".join(scope)
     denying = frozenset(word for scope in mine for word in scope)
-    affirmed = frozenset(terms(_outside(text)))
     for scope in theirs:
         shared = [word for word in scope if word in words]
         if len(shared) < _SHARED * len(scope) or denying.intersection(scope):

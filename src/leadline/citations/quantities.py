@@ -117,7 +117,7 @@ class Quantity:
 
     def agrees(self, other: "Quantity") -> bool:
         """Whether both can be the same amount; a unit that only one of them names doesn't tell them apart."""
-        same = any(abs(a - b) <= 1e-9 * max(abs(a), abs(b)) for a in self.values for b in other.values)
+        same = any(abs(a - b) <= 1e-11 * max(abs(a), abs(b)) for a in self.values for b in other.values)
         return same and (not self.unit or not other.unit or self.unit == other.unit)
 
 
