@@ -1,0 +1,100 @@
+"""The prompts, one Markdown file each, and the one function that fills them in.
+
+Knows how to keep documents data: evidence is delimited and numbered, and what could pass for a delimiter, a role or
+a citation mark in it is made harmless. Doesn't know models.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+
+from leadline.citations import parse_markers
+from leadline.state import EvidenceBlock
+
+_SYSTEM, _USER = "# System", "# User"
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_TAGS = re.compile(
+    r"<(?=\s*/?\s*(?:evidence|passage|question|conversation|found|tried|system|user|assistant)\b)", re.IGNORECASE
+)
+_ROLE_SIGNS = re.compile(r"<\||\|>|<(?=/?s>)|\[(?=/?(?:INST|SYS)\])|<<(?=/?SYS>>)", re.IGNORECASE)
+# Zero-width and direction signs, soft hyphens, tag characters, and controls but line breaks and tabs.
+_UNSEEN = re.compile(
+    r"[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)
+
+
+def render(name: str, **values: str) -> list[dict[str, str]]:
+    """The system and the user message of prompt `name`, each `{{place}}` filled with its value.
+
+    Values are put in as they are: give documents through `format_evidence`, other text through `harmless`.
+    KeyError where a value is missing, ValueError where one has no place.
+    """
+    system, user = _template(name)
+    places = {*_PLACE.findall(system), *_PLACE.findall(user)}
+    if unknown := values.keys() - places:
+        raise ValueError(f"The prompt {name} has no place for {', '.join(sorted(unknown))}.")
+    return [
+        {"role": role, "content": _PLACE.sub(lambda place: values[place[1]], text)}
+        for role, text in (("system", system), ("user", user))
+    ]
+
+
+def format_evidence(blocks: Sequence[EvidenceBlock]) -> str:
+    """The numbered passages, each between its own tags with its number, file, page or address."""
+    return "\n".join(["<evidence>", *(_passage(block) for block in blocks), "</evidence>"])
+
+
+def harmless(text: str) -> str:
+    """`text` without signs that can't be seen, and with what could end or open a part of a prompt escaped.
+
+    Nothing else changes and nothing is cut.
+    """
+    text = _UNSEEN.sub("", text)
+    text = _TAGS.sub("‹", text)
+    return _ROLE_SIGNS.sub(lambda sign: sign[0].translate(str.maketrans("<>[", "‹›(")), text)
+
+
+def _passage(block: EvidenceBlock) -> str:
+    metadata = block["document"]["metadata"]
+    labels = {
+        "n": block["n"],
+        "file": metadata.get("file_name"),
+        "page": metadata.get("page"),
+        "web": metadata.get("url"),
+    }
+    shown = " ".join(f'{key}="{_label(str(value))}"' for key, value in labels.items() if value not in (None, ""))
+    return f"<passage {shown}>\n[{block['n']}] {_text(block)}\n</passage>"
+
+
+def _text(block: EvidenceBlock) -> str:
+    """The sentences as the passage has them, a sign where some were left out."""
+    content, text, last = block["document"]["content"], "", 0
+    for start, end, sentence in block["sentences"]:
+        between = content[last:start] if last else ""
+        text += (" … " if between.strip() else between) + sentence
+        last = end
+    return harmless(_without_own_marks(text.strip()))
+
+
+def _without_own_marks(text: str) -> str:
+    """The text with round brackets around its own `[3]`, which would pass for the number of a passage."""
+    for marker in reversed(parse_markers(text)):
+        numbers = ", ".join(map(str, marker.numbers))
+        text = f"{text[: marker.start]}({numbers}){text[marker.end :]}"
+    return text
+
+
+def _label(text: str) -> str:
+    return harmless(" ".join(text.split())).replace('"', "'").replace("<", "‹").replace(">", "›")
+
+
+@cache
+def _template(name: str) -> tuple[str, str]:
+    if not re.fullmatch(r"[a-z_]+", name):
+        raise KeyError(name)
+    text = resources.files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    _, _, body = text.partition(f"{_SYSTEM}\n")
+    system, _, user = body.partition(f"\n{_USER}\n")
+    return system.strip(), user.strip()
