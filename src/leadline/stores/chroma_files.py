@@ -13,7 +13,8 @@ from pathlib import Path
 from leadline.errors import StoreDamaged, StoreError
 
 DATABASE = "chroma.sqlite3"
-SEGMENT_FILES = ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
+HEADER_FILE = "header.bin"
+SEGMENT_FILES = (HEADER_FILE, "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
 # The start of hnswlib's header: version, offset of level 0, capacity, vectors, bytes a vector.
 HEADER = struct.Struct("<IQQQQ")
 HEADER_VERSION = 1
@@ -66,16 +67,18 @@ def _check_segment(folder: Path, segment: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in segment.iterdir()}
     if not sizes or not _was_saved(folder, segment):
         return
+    header = (segment / HEADER_FILE).read_bytes() if HEADER_FILE in sizes else b""
+    if len(header) < HEADER_BYTES:
+        raise damaged(folder, f"{segment.name}/{HEADER_FILE} is missing or cut short")
+    version, _, _, vectors, vector_bytes = HEADER.unpack_from(header)
+    if version != HEADER_VERSION:
+        raise damaged(folder, f"{segment.name}/{HEADER_FILE} has the unknown version {version}")
+    if not vectors:  # nothing was moved here yet: all of it is in the database
+        return
     missing = [name for name in SEGMENT_FILES if name not in sizes]
     if missing:
         raise damaged(folder, f"{segment.name}/{missing[0]} is missing")
-    header = (segment / "header.bin").read_bytes()
-    if len(header) < HEADER_BYTES:
-        raise damaged(folder, f"{segment.name}/header.bin is cut short")
-    version, _, _, vectors, vector_bytes = HEADER.unpack_from(header)
-    if version != HEADER_VERSION:
-        raise damaged(folder, f"{segment.name}/header.bin has the unknown version {version}")
-    if sizes["data_level0.bin"] != vectors * vector_bytes:
-        raise damaged(folder, f"{segment.name}/data_level0.bin doesn't hold {vectors} vectors")
+    if sizes["data_level0.bin"] < vectors * vector_bytes:
+        raise damaged(folder, f"{segment.name}/data_level0.bin is cut short")
     if not sizes["index_metadata.pickle"]:
         raise damaged(folder, f"{segment.name}/index_metadata.pickle is empty")

@@ -169,14 +169,14 @@ class EntityGraphStore:
         whole = [*self._mine(graph_mentions), graph_mentions.c.part.is_(False)]
         entities = func.count(distinct(graph_mentions.c.entity))
         per_source = (
-            select(graph_chunks.c.doc_id, entities)
+            select(graph_chunks.c.doc_id, entities.label("entities"))
             .outerjoin_from(graph_chunks, graph_mentions, _SAME_CHUNK & graph_mentions.c.part.is_(False))
             .where(*self._mine(graph_chunks))
             .group_by(graph_chunks.c.doc_id)
         )
         with self._catalog.read() as connection:
             found, edges = connection.execute(select(entities, func.count()).where(*whole)).one()
-            sources = {doc_id: number for doc_id, number in connection.execute(per_source).tuples()}  # noqa: C416 - dict() takes a result for a mapping
+            sources = {row.doc_id: row.entities for row in connection.execute(per_source)}
         return {"documents": len(sources), "entities": found, "edges": edges, "entities_per_source": sources}
 
     def _search(self, text: str, k: int, where: Where | None) -> list[Hit]:

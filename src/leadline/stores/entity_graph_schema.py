@@ -27,7 +27,9 @@ graph_mentions = Table(
     Column("count", Integer, nullable=False),
     # Only as a word of longer names.
     Column("part", Boolean, nullable=False),
-    Index("ix_graph_mentions_entity", "collection", "entity", "count", "chunk_id"),
+    Index("ix_graph_mentions_entity", "collection", "entity", "count", "chunk_id", "part"),
+    # The rows are the primary key's index: else SQLite reads all mentions through the other one to find a chunk's.
+    sqlite_with_rowid=False,
 )
 
 TABLES = (graph_chunks, graph_mentions)

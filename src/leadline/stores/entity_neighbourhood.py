@@ -123,7 +123,7 @@ def _holders(collection: str, entity: str) -> Select[tuple[str, str, int, bool, 
             (graph_chunks.c.collection == columns.collection) & (graph_chunks.c.chunk_id == columns.chunk_id),
         )
         .where(columns.collection == collection, columns.entity == entity)
-        .order_by(columns["count"].desc(), columns.chunk_id)
+        .order_by(columns["count"].desc(), columns.chunk_id.desc())  # the order of the index, backwards
     )
 
 
