@@ -26,7 +26,7 @@ _PACKAGES = ("ddgs", "duckduckgo_search")
 _NOTHING = re.compile(r"\bno results?\b", re.IGNORECASE)
 # A whole tag or comment, else what begins like one and never closes.
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z!?](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>|<[a-zA-Z/!?][^<>]*>?", re.DOTALL)
-_MAX_RAW_CHARS = 20_000
+_MAX_RAW_CHARS = 6_000
 
 
 @dataclass(frozen=True, slots=True)

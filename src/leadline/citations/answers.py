@@ -46,7 +46,7 @@ def check_answer(answer: str, evidence: Sequence[EvidenceBlock], question: str) 
     """Checks every sentence of `answer` that claims something against the evidence it was written from.
 
     A sentence that cites must be supported by the places it cites, together; one that doesn't may be supported by
-    any one passage. `question` completes answers of a word or two. Pure; a few milliseconds a sentence.
+    any one passage. `question` completes answers of a word or two. Pure; tens of milliseconds a sentence.
     """
     text, unknown = clean_answer(answer, {block["n"] for block in evidence})
     problems = [Problem("unknown_source", f"[{n}]") for n in unknown]

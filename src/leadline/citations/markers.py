@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from leadline.citations.scanner import Mark, Scanner
+from leadline.citations.scanner import OPEN, Mark, Scanner
 
 MAX_GAP_CHARS = 4
 _GAP = re.compile(r"[ \t]*[(（]?[ \t]*")
@@ -31,6 +31,8 @@ def parse_markers(text: str) -> list[Marker]:
     Not marks: an index (`arr[0]`), anything in code, a footnote's definition, brackets around words, years, and
     brackets of more than 27 characters (a list of data).
     """
+    if not any(bracket in text for bracket in OPEN):
+        return []
     scanner = Scanner()
     pieces = [*scanner.feed(text), *scanner.flush()]
     return [Marker(piece.start, piece.end, piece.numbers) for piece in pieces if isinstance(piece, Mark)]

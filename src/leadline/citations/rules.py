@@ -7,7 +7,7 @@ wrong, what fails one is not supported word for word.
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from leadline.analysis import Analyzer
@@ -68,7 +68,7 @@ def stands_in(sentence: str, text: str) -> bool:
 
 def content_terms(text: str) -> list[str]:
     """The content words of a text in the analyser's form, each once, in order."""
-    return list(dict.fromkeys(_analyzer().query_terms(text)))
+    return list(_content_terms(text))
 
 
 def coverage(sentence: str, span_text: str) -> float:
@@ -82,7 +82,7 @@ def _share(wanted: list[str], span_text: str) -> float:
 
 def _missing(wanted: list[str], span_text: str) -> list[str]:
     """The terms that the text has neither as they are nor with another ending (discovery, discovered)."""
-    there = frozenset(_analyzer().terms(span_text))
+    there = _terms_of(span_text)
     beginnings = frozenset(term[:_ROOT] for term in there if len(term) >= _ROOT)
     return [t for t in wanted if t not in there and (t[:_ROOT] not in beginnings or not t.isalpha())]
 
@@ -90,6 +90,20 @@ def _missing(wanted: list[str], span_text: str) -> list[str]:
 @cache
 def _analyzer() -> Analyzer:
     return Analyzer()
+
+
+@lru_cache(maxsize=1024)
+def _content_terms(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_analyzer().query_terms(text)))
+
+
+# Every sentence of an answer is held against the same few passages.
+@lru_cache(maxsize=1024)
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(_analyzer().terms(text))
+
+
+_mentions = lru_cache(maxsize=128)(Mentions)
 
 
 def _dates_and_numbers(sentence: str, span_text: str, context: str) -> list[Problem]:
@@ -111,8 +125,8 @@ def _years(text: str) -> frozenset[float]:
 
 
 def _names(sentence: str, span_text: str, context: str) -> list[Problem]:
-    mentions = Mentions(span_text, context)
-    return [Problem("name", name.text) for name in names(sentence) if not mentions.has(name)]
+    sources = [_mentions(span_text), _mentions(context)]
+    return [Problem("name", name.text) for name in names(sentence) if not any(s.has(name) for s in sources)]
 
 
 def _negation(sentence: str, span_text: str) -> list[Problem]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_MARK_CHARS = 27
+_PIECE_CHARS = 256
 OPEN, CLOSE = "[【［", "]】］"
 _NUMBERS = re.compile(r"\^?\d{1,3}(?:\s*[-–—‑~,;，、；\s]\s*\^?\d{1,3})*")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—‑~]\s*\^?(\d+))?")
@@ -47,7 +48,8 @@ class Scanner:
 
     def feed(self, text: str) -> Iterator[str | Mark]:
         """What is certain after this text. To be exhausted before the next call."""
-        yield from self._scan(text, final=False)
+        for at in range(0, len(text), _PIECE_CHARS):  # in pieces, so that time grows with the length only
+            yield from self._scan(text[at : at + _PIECE_CHARS], final=False)
 
     def flush(self) -> Iterator[str | Mark]:
         """What is left at the end of the text."""
