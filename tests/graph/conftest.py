@@ -95,7 +95,7 @@ GARDEN = {
 }
 
 
-def dependencies_of(*legs: ToyStore, chat: ScriptedChat | None = None, **others: Any) -> Dependencies:
+def dependencies_of(*legs: ToyStore, llm: ScriptedChat | None = None, **others: Any) -> Dependencies:
     """Dependencies over toy legs."""
     scorer = WordScorer()
 
@@ -106,7 +106,7 @@ def dependencies_of(*legs: ToyStore, chat: ScriptedChat | None = None, **others:
         return scorer
 
     async def open_chat(model: str) -> Any:
-        return chat
+        return llm
 
     async def facts() -> Facts:
         return Facts(models={"embedder": "none", "reranker": "words"}, generation=1)

@@ -68,7 +68,7 @@ async def test_what_the_documents_do_not_hold_is_abstained(ask: Any, over: Any, 
 async def test_an_llm_is_not_asked_about_irrelevant_passages(ask: Any, over: Any, garden: Any, scripted: Any) -> None:
     """General knowledge is no source: what an LLM says of nothing is not taken."""
     chat = scripted(["Paris is the capital."])
-    run = await ask(over(garden, chat=chat), "What is the capital of France?", llm="x")
+    run = await ask(over(garden, llm=chat), "What is the capital of France?", llm="x")
     assert run.result["status"] == "abstained"
     assert "Paris" not in run.result["answer"]
 
@@ -79,7 +79,7 @@ async def test_an_llm_that_never_gets_it_right_ends(
 ) -> None:
     """An empty or unsupported answer loops only as far as the retries go, and never ends as answered."""
     chat = scripted(pieces)
-    run = await ask(over(garden, chat=chat), QUESTION, llm="x", max_retries=8)
+    run = await ask(over(garden, llm=chat), QUESTION, llm="x", max_retries=8)
     assert run.result["status"] == "abstained"
     assert run.state["retry_count"] <= 8
     tried = [tuple(map(str, search.values())) for search in run.state["passes"]]
@@ -177,7 +177,7 @@ async def test_no_budget_for_the_web_closes_it(ask: Any, over: Any, garden: Any)
 async def test_a_broken_stream_is_interrupted(ask: Any, over: Any, garden: Any, scripted: Any) -> None:
     """Not an answer, not cited, not in the conversation."""
     chat = scripted(["Roses are "], error=ChatInterrupted("closed"))
-    run = await ask(over(garden, chat=chat), QUESTION, llm="x")
+    run = await ask(over(garden, llm=chat), QUESTION, llm="x")
     assert (run.result["status"], run.result["answer"], run.result["citations"]) == ("interrupted", "", [])
     assert [message.type for message in run.state["messages"]] == ["human"]
 
@@ -207,7 +207,7 @@ async def test_tokens_come_one_by_one(over: Any, garden: Any, ask: Any, scripted
                 await asyncio.sleep(0.01)
                 yield delta
 
-    run = await ask(over(garden, chat=Slow([*words, "[1]."])), QUESTION, llm="x")
+    run = await ask(over(garden, llm=Slow([*words, "[1]."])), QUESTION, llm="x")
     assert len(run.of("token")) >= len(words)
     assert run.result["status"] == "answered"
 

@@ -70,7 +70,7 @@ async def test_a_conversation_remembers_and_starts_fresh(app_over: Any, over: An
     """After a first turn that spent everything, the second has its whole budget, and knows what `them` means."""
     chat = scripted(["Roses need 700 gardeners [1]."])
     spendthrift = RunContext(llm="x", max_retries=1, budgets=Budgets(llm_calls=2))
-    async with app_over(over(garden, chat=chat)) as app:
+    async with app_over(over(garden, llm=chat)) as app:
         first = await app.ask("When are Roses pruned?", context=spendthrift, thread_id="t")
         assert first["status"] == "abstained"
         assert first["usage"]["llm_calls"] >= 1
