@@ -48,9 +48,7 @@ def result_of(
         status=status,
         answer=checked.text if answered else _no_answer(state, status),
         citations=list(checked.citations) if answered else [],
-        verdict=Verdict(
-            evidence=checked.evidence, grounding=checked.grounding, action=decision.action, reason=decision.reason
-        ),
+        verdict=verdict_of(decision, checked),
         flags=list(decision.flags),
         context=context_rows(state),
         queries=list(dict.fromkeys(search["query"] for search in state.get("passes", []))),
@@ -67,6 +65,13 @@ def result_of(
             "hint": "Run `leadline verify` to see the state of the indexes.",
         }
     return result
+
+
+def verdict_of(decision: Decision, checked: Checked) -> Verdict:
+    """What was decided, and on what."""
+    return Verdict(
+        evidence=checked.evidence, grounding=checked.grounding, action=decision.action, reason=decision.reason
+    )
 
 
 def _no_answer(state: RAGState, status: str) -> str:

@@ -19,7 +19,7 @@ from leadline.errors import ModelError
 from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
 from leadline.nodes.allowance import drafted_before, is_new, llm_allowed, wider
 from leadline.nodes.asking import OpenChat, ask_for_line
-from leadline.nodes.outcome import NEAREST, Checked, Facts, result_of
+from leadline.nodes.outcome import NEAREST, Checked, Facts, result_of, verdict_of
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
 from leadline.prompts import format_evidence, harmless, render
@@ -68,12 +68,7 @@ async def reflection(
         }
         update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
-    update["verdict"] = {
-        "evidence": checked.evidence,
-        "grounding": checked.grounding,
-        "action": decision.action,
-        "reason": decision.reason,
-    }
+    update["verdict"] = verdict_of(decision, checked)
     return update
 
 
