@@ -106,7 +106,8 @@ async def test_a_second_run_in_one_conversation_is_refused(address: str, slow_ru
         async with client.stream(
             "POST", "/chat", json={"question": "When is high water?", "thread_id": "busy"}
         ) as first:
-            await anext(first.aiter_lines())
+            lines = first.aiter_lines()  # held: an iterator that is dropped closes its connection
+            await anext(lines)
             for stream in (True, False):
                 body = {"question": "And low water?", "thread_id": "busy", "stream": stream}
                 second = await client.post("/chat", json=body)

@@ -16,7 +16,6 @@ from leadline.api.problems import install_handlers
 from leadline.api.schemas import ErrorResponse
 from leadline.config import Settings
 from leadline.graph.run import open_app
-from leadline.knowledge import open_library
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -28,8 +27,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        async with open_library(settings) as library, open_app(settings, library=library) as app:
-            api.state.library, api.state.leadline = library, app
+        async with open_app(settings) as app:
+            api.state.leadline = app
             yield
 
     api = FastAPI(

@@ -30,7 +30,7 @@ async def ready(request: Request) -> dict[str, Any] | Response:
 
     The first call opens the default collection and loads the embedding model; later ones answer from memory.
     """
-    library = request.app.state.library
+    library = request.app.state.leadline.library
     try:
         base = await library.collection(request.app.state.settings.run.collection)
         await asyncio.to_thread(library.embedder.embed_query, "ready")

@@ -61,21 +61,20 @@ def ask(  # noqa: PLR0913 - one parameter an option
         from leadline.cli.consent import consent_asker
         from leadline.events import FinalEvent
         from leadline.graph.run import open_app
-        from leadline.knowledge import open_library
 
         settings = settings_for(data_dir, lock_timeout)
         context = context_for(settings, **given)
         view = RunView(trace=trace, prompts=show_prompts, as_json=as_json)
         asker = consent_asker(settings.data_dir, view.pause)
         result: dict[str, Any] = {}
-        async with open_library(settings) as library, open_app(settings, ask_consent=asker, library=library) as app:
+        async with open_app(settings, ask_consent=asker) as app:
             with view:
                 async for event in app.stream(question, context=context, thread_id=thread):
                     if isinstance(event, FinalEvent):
                         result = event.result
                     else:
                         view.show(event)
-                nearest = [] if as_json else await nearest_passages(library, context.collection, result)
+                nearest = [] if as_json else await nearest_passages(app.library, context.collection, result)
                 view.end(result, nearest)
         return EXIT_CODES.get(result["status"], FAILED)
 
