@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # uv does not read pip's find-links setting, and without one the CPU build of torch comes from its own index.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 TORCH := $(if $(UV_FIND_LINKS),,--torch-backend=cpu)
-INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
+INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export ANONYMIZED_TELEMETRY := False
 
