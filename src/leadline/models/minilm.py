@@ -42,6 +42,17 @@ class Loaded:
     tokenizer: "tokenizers.Tokenizer"
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What late interaction needs of one text: its vector, shape (384,); its n token vectors, shape (n, 384); its
+    n token ids. All vectors have length 1. Special tokens are left out, so an empty text has n = 0; what lies beyond
+    the window is cut."""
+
+    sentence: Vectors
+    tokens: Vectors
+    token_ids: Ids
+
+
 class MiniLM:
     """all-MiniLM-L6-v2 (Apache-2.0), English, 384 dimensions, a window of 254 tokens beside the two special ones.
 
@@ -70,7 +81,7 @@ class MiniLM:
         A text has the same vector whatever else is in the call, down to the last bit.
         """
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for row, sentence in enumerate(self._run(self._token_ids(texts), "sentence")):
+        for row, (sentence,) in enumerate(self._run(self.token_ids(texts), ["sentence"])):
             vectors[row] = sentence
         return vectors
 
@@ -79,25 +90,20 @@ class MiniLM:
         vector: Vectors = self.embed_passages([text])[0]
         return vector
 
-    def embed_tokens(self, texts: Sequence[str]) -> list[tuple[Vectors, Ids]]:
-        """For each text its token vectors, shape (n, 384), float32, each of length 1, and the n token ids.
-
-        What late interaction needs. Special tokens are left out, so an empty text has n = 0; a text longer than
-        the window is cut.
-        """
-        ids = self._token_ids(texts)
-        inner = (tokens[1:-1] for tokens in self._run(ids, "tokens"))
+    def encode(self, texts: Sequence[str]) -> list[Encoded]:
+        """For each text its vector and those of its tokens, at the cost of `embed_passages`."""
+        ids = self.token_ids(texts)
         return [
-            (vectors / np.linalg.norm(vectors, axis=1, keepdims=True), row[1:-1])
-            for vectors, row in zip(inner, ids, strict=True)
+            Encoded(sentence, tokens[1:-1] / np.linalg.norm(tokens[1:-1], axis=1, keepdims=True), row[1:-1])
+            for (tokens, sentence), row in zip(self._run(ids, ["tokens", "sentence"]), ids, strict=True)
         ]
 
-    def _token_ids(self, texts: Sequence[str]) -> list[Ids]:
+    def token_ids(self, texts: Sequence[str]) -> list[Ids]:
         readable = [encodable(text) for text in texts]
         encodings = self._load().tokenizer.encode_batch_fast(readable, add_special_tokens=False)
         return [np.array([CLS, *encoding.ids[:MAX_TOKENS], SEP], dtype=np.int64) for encoding in encodings]
 
-    def _run(self, ids: Sequence[Ids], output: str) -> Iterator[Vectors]:
+    def _run(self, ids: Sequence[Ids], outputs: list[str]) -> Iterator[list[Vectors]]:
         """One text a run, the runs side by side on all cores.
 
         The int8 kernels take one scale for all activations of a run. Texts that share a run would change each
@@ -105,10 +111,9 @@ class MiniLM:
         """
         session = self._load().session
 
-        def run(row: Ids) -> Vectors:
+        def run(row: Ids) -> list[Vectors]:
             inputs = {"input_ids": row[np.newaxis], "attention_mask": np.ones((1, len(row)), dtype=np.int64)}
-            result: Vectors = session.run([output], inputs)[0][0]
-            return result
+            return [output[0] for output in session.run(outputs, inputs)]
 
         if len(ids) == 1:
             yield run(ids[0])
