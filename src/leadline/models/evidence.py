@@ -29,7 +29,7 @@ from leadline.models.windows import cut
 
 WEIGHTS = Path(__file__).parent / "weights" / "evidence"
 SHA256 = {
-    "layers.json": "9ec35472b9ba7758977140e953eeb2f3c6793f220bed307091ab28b38f3f2957",
+    "layers.json": "ce5310e006f359adeed2ce8aff54596726ce678b484092dbb3ac28f3eaccf0d2",
     "terms.npz": "64ae5b7d5ad144dd4955324958f51827e29765705532e8ad1551d8f3691dce5d",
 }
 # Tokens of a passage that are scored together: what the layers were fitted on, and within the embedder's window.
