@@ -9,7 +9,7 @@ from leadline.drafts import SourceDraft
 from leadline.errors import TextMissing
 from leadline.knowledge import KnowledgeBase, Library, retrievers
 from leadline.stores.base import Hit
-from leadline.stores.catalog_versions import NewVersion, PlacedChunk, add_pending
+from leadline.stores.catalog_pending import NewVersion, PlacedChunk, add_pending
 
 MakeDraft = Callable[..., SourceDraft]
 

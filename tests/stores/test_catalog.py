@@ -24,14 +24,12 @@ from leadline.stores.catalog_collections import (
     total_generation,
 )
 from leadline.stores.catalog_outbox import Part, owe_removal, read_owed, read_records, settle, unused_ids, version_sizes
+from leadline.stores.catalog_pending import NewVersion, PlacedChunk, add_pending
 from leadline.stores.catalog_schema import collections, info, metadata
 from leadline.stores.catalog_sources import any_known, count_chunks, expected_ids, list_sources, live_chunks
 from leadline.stores.catalog_vectors import cached_hashes, drop_all_unused, save_vectors, texts_without_vector
 from leadline.stores.catalog_versions import (
-    NewVersion,
-    PlacedChunk,
     abandon,
-    add_pending,
     pending_versions,
     publish,
     retire_sources,

@@ -9,7 +9,9 @@ delete. Knows no file format and no index.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -87,6 +89,7 @@ class File:
 
 
 Prepared = tuple[File, SourceDraft | str]  # the draft, or why there is none
+Result = tuple[FileRow, list[Event]]
 
 
 async def ingest_paths(  # noqa: PLR0913 - keyword-only options
@@ -112,10 +115,14 @@ async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     report = IngestReport(dry_run=dry_run)
     files = await asyncio.to_thread(_files, paths)
     tell = on_event or (lambda _: None)
-    async for batch in _batches(_prepared(kb, files, settings)):
-        for row, saved in await _put(kb, batch, dry_run):
+    async with (
+        aclosing(_prepared(kb, files, settings)) as prepared,
+        aclosing(_batches(prepared)) as batches,
+        aclosing(_puts(kb, batches, dry_run)) as puts,
+    ):
+        async for row, events in puts:
             report.rows.append(row)
-            for event in saved:
+            for event in events:
                 tell(event)
             if on_progress is not None:
                 on_progress(Progress(len(report.rows), len(files), row))
@@ -140,7 +147,9 @@ def _root(folder: Path) -> str:
     return hash_of("root", str(folder.resolve()))
 
 
-async def _prepared(kb: KnowledgeBase, files: Sequence[File], settings: Settings) -> AsyncIterator[Prepared | None]:
+async def _prepared(
+    kb: KnowledgeBase, files: Sequence[File], settings: Settings
+) -> AsyncGenerator[Prepared | None, None]:
     """Each file prepared, in order; None for every short while in which none was ready."""
     queue: asyncio.Queue[Prepared | BaseException | None] = asyncio.Queue(AHEAD)
     reader = asyncio.create_task(_read_ahead(kb, files, settings, queue))
@@ -193,7 +202,7 @@ def _prepare(kb: KnowledgeBase, file: File, limits: Limits, chunk_tokens: int) -
         return f"The file can't be read: {type(error).__name__}: {error}"
 
 
-async def _batches(prepared: AsyncIterator[Prepared | None]) -> AsyncIterator[list[Prepared]]:
+async def _batches(prepared: AsyncIterator[Prepared | None]) -> AsyncGenerator[list[Prepared], None]:
     """Files of one root together, until they make a full batch or no further one is ready."""
     batch: list[Prepared] = []
     chunks = 0
@@ -208,7 +217,27 @@ async def _batches(prepared: AsyncIterator[Prepared | None]) -> AsyncIterator[li
         yield batch
 
 
-async def _put(kb: KnowledgeBase, batch: Sequence[Prepared], dry_run: bool) -> list[tuple[FileRow, list[Event]]]:
+async def _puts(
+    kb: KnowledgeBase, batches: AsyncIterator[list[Prepared]], dry_run: bool
+) -> AsyncGenerator[Result, None]:
+    """The results of all files, in order. Two are under way: one is embedded while the one before is stored."""
+    under_way: deque[asyncio.Task[list[Result]]] = deque()
+    try:
+        async for batch in batches:
+            under_way.append(asyncio.create_task(_put(kb, batch, dry_run)))
+            if len(under_way) > 1:
+                for result in await under_way.popleft():
+                    yield result
+        while under_way:
+            for result in await under_way.popleft():
+                yield result
+    finally:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+
+async def _put(kb: KnowledgeBase, batch: Sequence[Prepared], dry_run: bool) -> list[Result]:
     drafts = [draft for _, draft in batch if isinstance(draft, SourceDraft)]
     root = batch[0][0].root
     reports = iter(await (kb.preview(drafts, root=root) if dry_run else kb.put(drafts, root=root)))
@@ -218,11 +247,11 @@ async def _put(kb: KnowledgeBase, batch: Sequence[Prepared], dry_run: bool) -> l
     ]
 
 
-def _failed(file: File, error: str) -> tuple[FileRow, list[Event]]:
+def _failed(file: File, error: str) -> Result:
     return FileRow(file.uri, file.path.name, "failed", error=error), [ItemFailed(item=file.uri, error=error)]
 
 
-def _taken(report: PutReport, draft: SourceDraft, dry_run: bool) -> tuple[FileRow, list[Event]]:
+def _taken(report: PutReport, draft: SourceDraft, dry_run: bool) -> Result:
     row = FileRow(
         uri=report.uri,
         file_name=report.file_name,

@@ -47,8 +47,7 @@ class KnowledgeBase:
         that is there unchanged, in every index, is left alone. `root` marks where they came from (see
         `delete_missing`). Raises ModelError if nothing can be embedded, LeaseLost.
         """
-        async with self._opened.writing:
-            return await put.put(self._opened, drafts, root)
+        return await put.put(self._opened, drafts, root)
 
     async def preview(self, drafts: Sequence[SourceDraft], *, root: str = "") -> list[PutReport]:
         """What `put` would report, as far as it can be told without the indexes. Changes nothing."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from leadline.drafts import ChunkDraft, SourceDraft
-from leadline.stores.catalog_versions import NewVersion, PlacedChunk
+from leadline.stores.catalog_pending import NewVersion, PlacedChunk
 
 
 def hash_of(*parts: str | int) -> str:

@@ -27,7 +27,11 @@ class Legs:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A collection with its indexes. `writing` lets one change at a time through."""
+    """A collection with its indexes.
+
+    `writing` lets one change at a time through, `embedding` one user of the model, in the order they came: the texts
+    of the next put are embedded while the one before is stored.
+    """
 
     name: str
     catalog: Catalog
@@ -35,6 +39,7 @@ class Opened:
     lease: Lease
     legs: Legs
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    embedding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def stores(self) -> dict[str, Store]:
@@ -56,10 +61,13 @@ async def embed_missing(opened: Opened, texts: Mapping[str, str]) -> dict[str, b
     usable = await asyncio.to_thread(cached_hashes, catalog, model, list(texts))
     # Neighbours of equal length share a slice, so that no slice waits for one long text at its end.
     missing = sorted(texts.keys() - usable.keys(), key=lambda key: (-len(texts[key]), key))
-    for start in range(0, len(missing), EMBED_SLICE):
-        hashes = missing[start : start + EMBED_SLICE]
-        matrix = await asyncio.to_thread(opened.embedder.embed_passages, [texts[key] for key in hashes])
-        usable |= await asyncio.to_thread(save_vectors, catalog, model, hashes, matrix)
+    if not missing:
+        return usable
+    async with opened.embedding:
+        for start in range(0, len(missing), EMBED_SLICE):
+            hashes = missing[start : start + EMBED_SLICE]
+            matrix = await asyncio.to_thread(opened.embedder.embed_passages, [texts[key] for key in hashes])
+            usable |= await asyncio.to_thread(save_vectors, catalog, model, hashes, matrix)
     return usable
 
 

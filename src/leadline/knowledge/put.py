@@ -11,8 +11,9 @@ from leadline.knowledge.identity import new_version
 from leadline.knowledge.opened import Opened, embed_missing, to_the_end
 from leadline.knowledge.reports import PutReport
 from leadline.stores.catalog_outbox import owe_versions
+from leadline.stores.catalog_pending import Added, NewVersion, add_pending
 from leadline.stores.catalog_sources import LiveVersion, holders_of, live_versions
-from leadline.stores.catalog_versions import Added, NewVersion, add_pending, set_roots
+from leadline.stores.catalog_versions import set_roots
 
 
 async def put(opened: Opened, drafts: Sequence[SourceDraft], root: str = "") -> list[PutReport]:
@@ -46,9 +47,11 @@ def _previewed(new: NewVersion, live: LiveVersion | None) -> PutReport:
 
 async def _put_distinct(opened: Opened, news: Sequence[NewVersion]) -> list[PutReport]:
     texts = {chunk.content_hash: chunk.draft.embedded_text for new in news for chunk in new.chunks}
-    usable = await embed_missing(opened, texts)
-    news = [_with_vector_note(new, usable) for new in news]
-    return await to_the_end(_store(opened, news, usable))
+    await embed_missing(opened, texts)
+    async with opened.writing:
+        # A change that was being stored meanwhile may have swept a vector that nothing used yet.
+        usable = await embed_missing(opened, texts)
+        return await to_the_end(_store(opened, [_with_vector_note(new, usable) for new in news], usable))
 
 
 async def _store(opened: Opened, news: Sequence[NewVersion], usable: Mapping[str, bool]) -> list[PutReport]:
@@ -163,11 +166,25 @@ def _with_vector_note(new: NewVersion, usable: Mapping[str, bool]) -> NewVersion
 
 
 def _storable(draft: SourceDraft) -> SourceDraft:
-    """The draft with a `?` for each lone surrogate, which no database takes; lengths stay the same."""
+    """The draft with a `?` for each lone surrogate (an odd file name has them), which no database takes."""
     chunks = tuple(
-        replace(chunk, text=_encodable(chunk.text), prefix=_encodable(chunk.prefix)) for chunk in draft.chunks
+        replace(
+            chunk,
+            text=_encodable(chunk.text),
+            prefix=_encodable(chunk.prefix),
+            headings=tuple(map(_encodable, chunk.headings)),
+        )
+        for chunk in draft.chunks
     )
-    return draft if chunks == draft.chunks else replace(draft, chunks=chunks)
+    metadata = {_encodable(k): _encodable(v) if isinstance(v, str) else v for k, v in draft.metadata.items()}
+    return replace(
+        draft,
+        uri=_encodable(draft.uri),
+        file_name=_encodable(draft.file_name),
+        chunks=chunks,
+        metadata=metadata,
+        notes=tuple(map(_encodable, draft.notes)),
+    )
 
 
 def _encodable(text: str) -> str:

@@ -27,15 +27,17 @@ class Owed:
     chunk_ids: tuple[str, ...]
 
 
-def owe_upsert(connection: Connection, collection: str, leg: str, version: int) -> None:
-    """Inside a write: the leg is to have all chunks of the version."""
-    row = {"collection": collection, "leg": leg, "op": "upsert", "version": version}
-    connection.execute(insert(outbox), row)
+def owe_upsert(connection: Connection, collection: str, legs: Collection[str], ids: Sequence[int]) -> None:
+    """Inside a write: the legs are to have all chunks of the versions."""
+    rows = [{"collection": collection, "leg": leg, "op": "upsert", "version": v} for v in ids for leg in legs]
+    if rows:
+        connection.execute(insert(outbox), rows)
 
 
-def owe_upsert_no_more(connection: Connection, version: int) -> None:
-    """Inside a write: no leg is to have the version any more, or all have it."""
-    connection.execute(delete(outbox).where(outbox.c.version == version))
+def owe_upsert_no_more(connection: Connection, ids: Sequence[int]) -> None:
+    """Inside a write: no leg is to have the versions any more, or all have them."""
+    for batch in batched(ids):
+        connection.execute(delete(outbox).where(outbox.c.version.in_(batch)))
 
 
 def owe_delete(connection: Connection, collection: str, legs: Collection[str], chunk_ids: Sequence[str]) -> None:
@@ -63,8 +65,7 @@ def owe_versions(catalog: Catalog, collection: str, owed: Mapping[str, Collectio
     """Leg → versions whose chunks it is to have (again)."""
     with catalog.write() as connection:
         for leg, ids in owed.items():
-            for version in ids:
-                owe_upsert(connection, collection, leg, version)
+            owe_upsert(connection, collection, [leg], list(ids))
 
 
 def owe_removal(catalog: Catalog, collection: str, leg: str, chunk_ids: Sequence[str]) -> None:

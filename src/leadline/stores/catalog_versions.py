@@ -1,83 +1,17 @@
-"""Versions of sources in the catalog: added as pending, published, abandoned, retired, swept.
+"""Versions of sources in the catalog once they are pending: published, abandoned, retired, swept.
 
 Each function is one transaction that leaves the catalog and the outbox agreeing, whatever happens next. Knows nothing
 of the indexes but the names of the legs that are owed a change.
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, exists, insert, select, update
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
-from leadline.drafts import ChunkDraft, SourceDraft
-from leadline.errors import StoreError
-from leadline.stores.catalog import Catalog, batched, upsert
+from leadline.stores.catalog import Catalog, batched
 from leadline.stores.catalog_collections import raise_generation
 from leadline.stores.catalog_outbox import owe_delete, owe_upsert, owe_upsert_no_more
 from leadline.stores.catalog_schema import chunks, memberships, sources, vectors, versions
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedChunk:
-    """A chunk with the ids it is stored under."""
-
-    chunk_id: str
-    content_hash: str
-    draft: ChunkDraft
-
-
-@dataclass(frozen=True, slots=True)
-class NewVersion:
-    """A source as it is to be stored. `fingerprint` is equal when all of it is equal."""
-
-    doc_id: str
-    fingerprint: str
-    draft: SourceDraft
-    chunks: tuple[PlacedChunk, ...]
-    root: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A pending version, and how many of its chunks the source did not have before."""
-
-    version: int
-    new_chunks: int
-
-
-def add_pending(
-    catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str]
-) -> tuple[dict[str, Added], dict[str, str]]:
-    """Stores versions nobody sees yet, and owes them to every leg. By doc_id: what was added, why another wasn't.
-
-    One commit for all, and yet each source whole or not at all. A pending version left by an interrupted put of the
-    same source gives way to the new one.
-    """
-    added: dict[str, Added] = {}
-    errors: dict[str, str] = {}
-    with catalog.write() as connection:
-        for new in news:
-            try:
-                with connection.begin_nested():
-                    added[new.doc_id] = _add(connection, collection, new, legs)
-            except (StoreError, IntegrityError, DataError) as error:  # of this source; others break the whole put
-                errors[new.doc_id] = str(error)
-    return added, errors
-
-
-def _add(connection: Connection, collection: str, new: NewVersion, legs: Collection[str]) -> Added:
-    _ensure_source(connection, collection, new)
-    _give_way(connection, collection, new.doc_id, legs)
-    had = set(connection.execute(select(chunks.c.chunk_id).where(chunks.c.doc_id == new.doc_id)).scalars())
-    version = _insert_version(connection, new)
-    connection.execute(upsert(connection, chunks), [_chunk_row(new.doc_id, chunk) for chunk in new.chunks])
-    places = [_place_row(version, index, chunk) for index, chunk in enumerate(new.chunks)]
-    connection.execute(insert(memberships), places)
-    for leg in legs:
-        owe_upsert(connection, collection, leg, version)
-    return Added(version, sum(chunk.chunk_id not in had for chunk in new.chunks))
 
 
 def set_roots(catalog: Catalog, roots: Mapping[str, str]) -> None:
@@ -90,30 +24,45 @@ def set_roots(catalog: Catalog, roots: Mapping[str, str]) -> None:
 def publish(catalog: Catalog, collection: str, ready: Sequence[int], legs: Collection[str]) -> None:
     """Makes pending versions the live ones, all at once; what only their predecessors had is owed to be deleted."""
     with catalog.write() as connection:
-        for version in ready:
-            doc_id, former = _source_of(connection, version)
-            owe_upsert_no_more(connection, version)
-            connection.execute(update(versions).where(versions.c.id == version).values(status="ready"))
-            connection.execute(update(sources).where(sources.c.doc_id == doc_id).values(live_version=version))
-            if former is not None:
-                owe_upsert_no_more(connection, former)
-                _retire(connection, [former])
-                gone = _chunk_ids(connection, former) - _chunk_ids(connection, version)
+        former = _former_versions(connection, ready)
+        live = [{"key": doc_id, "version": version} for version, (doc_id, _) in former.items()]
+        owe_upsert_no_more(connection, ready)
+        for batch in batched(ready):
+            connection.execute(update(versions).where(versions.c.id.in_(batch)).values(status="ready"))
+        connection.execute(
+            update(sources).where(sources.c.doc_id == bindparam("key")).values(live_version=bindparam("version")), live
+        )
+        for version, (_, before) in former.items():
+            if before is not None:
+                owe_upsert_no_more(connection, [before])
+                retire(connection, [before])
+                gone = chunk_ids(connection, before) - chunk_ids(connection, version)
                 owe_delete(connection, collection, legs, sorted(gone))
         raise_generation(connection, collection)
+
+
+def _former_versions(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str, int | None]]:
+    """Version → its source, and the version of that which is live."""
+    former: dict[int, tuple[str, int | None]] = {}
+    for batch in batched(ids):
+        query = select(versions.c.id, sources.c.doc_id, sources.c.live_version)
+        rows = connection.execute(
+            query.join(sources, sources.c.doc_id == versions.c.doc_id).where(versions.c.id.in_(batch))
+        )
+        former.update({row.id: (row.doc_id, row.live_version) for row in rows})
+    return former
 
 
 def abandon(catalog: Catalog, collection: str, version: int, legs: Collection[str]) -> None:
     """Gives up a pending version: what it brought is owed to be deleted, what it changed to be put back."""
     with catalog.write() as connection:
-        _, live = _source_of(connection, version)
-        owe_upsert_no_more(connection, version)
-        _retire(connection, [version])
-        kept = set() if live is None else _chunk_ids(connection, live)
-        owe_delete(connection, collection, legs, sorted(_chunk_ids(connection, version) - kept))
+        _, live = _former_versions(connection, [version])[version]
+        owe_upsert_no_more(connection, [version])
+        retire(connection, [version])
+        kept = set() if live is None else chunk_ids(connection, live)
+        owe_delete(connection, collection, legs, sorted(chunk_ids(connection, version) - kept))
         if live is not None:
-            for leg in legs:
-                owe_upsert(connection, collection, leg, live)
+            owe_upsert(connection, collection, legs, [live])
 
 
 def retire_sources(catalog: Catalog, collection: str, doc_ids: Sequence[str], legs: Collection[str]) -> list[str]:
@@ -124,9 +73,9 @@ def retire_sources(catalog: Catalog, collection: str, doc_ids: Sequence[str], le
             of_source = select(versions.c.id).where(versions.c.doc_id == doc_id)
             ids = list(connection.execute(of_source).scalars())
             for version in ids:
-                gone |= _chunk_ids(connection, version)
-                owe_upsert_no_more(connection, version)
-            _retire(connection, ids)
+                gone |= chunk_ids(connection, version)
+            owe_upsert_no_more(connection, ids)
+            retire(connection, ids)
             connection.execute(update(sources).where(sources.c.doc_id == doc_id).values(live_version=None))
         owe_delete(connection, collection, legs, sorted(gone))
         raise_generation(connection, collection)
@@ -183,87 +132,12 @@ def drop_unused_vectors(connection: Connection, hashes: Sequence[str]) -> None:
     connection.execute(delete(vectors).where(vectors.c.content_hash.in_(hashes), ~used))
 
 
-def _ensure_source(connection: Connection, collection: str, new: NewVersion) -> None:
-    row = {
-        "doc_id": new.doc_id,
-        "collection": collection,
-        "uri": new.draft.uri,
-        "root": new.root,
-        "live_version": None,
-        "created": time.time(),
-    }
-    connection.execute(upsert(connection, sources, keep=True), row)
-    found = connection.execute(select(sources.c.collection).where(sources.c.doc_id == new.doc_id)).scalar_one()
-    if found != collection:
-        raise StoreError(
-            f"The id {new.doc_id} of {new.draft.file_name} is already used in the collection {found}.",
-            hint="Give it another id, or none.",
-        )
-    connection.execute(update(sources).where(sources.c.doc_id == new.doc_id).values(uri=new.draft.uri, root=new.root))
-
-
-def _give_way(connection: Connection, collection: str, doc_id: str, legs: Collection[str]) -> None:
-    interrupted = select(versions.c.id).where(versions.c.doc_id == doc_id, versions.c.status == "pending")
-    ids = list(connection.execute(interrupted).scalars())
-    for version in ids:
-        owe_upsert_no_more(connection, version)
-        # Those that are still used are kept when this is applied.
-        owe_delete(connection, collection, legs, sorted(_chunk_ids(connection, version)))
-    _retire(connection, ids)
-
-
-def _insert_version(connection: Connection, new: NewVersion) -> int:
-    draft = new.draft
-    row = {
-        "doc_id": new.doc_id,
-        "file_name": draft.file_name,
-        "file_hash": draft.file_hash,
-        "source_type": draft.source_type,
-        "status": "pending",
-        "fingerprint": new.fingerprint,
-        "metadata": dict(draft.metadata),
-        "notes": list(draft.notes),
-        "chunks": len(new.chunks),
-        "created": time.time(),
-    }
-    key = connection.execute(insert(versions), row).inserted_primary_key
-    assert key is not None
-    return int(key[0])
-
-
-def _chunk_row(doc_id: str, chunk: PlacedChunk) -> dict[str, object]:
-    return {
-        "chunk_id": chunk.chunk_id,
-        "doc_id": doc_id,
-        "prefix": chunk.draft.prefix,
-        "text": chunk.draft.text,
-        "content_hash": chunk.content_hash,
-    }
-
-
-def _place_row(version: int, index: int, chunk: PlacedChunk) -> dict[str, object]:
-    return {
-        "version": version,
-        "chunk_index": index,
-        "chunk_id": chunk.chunk_id,
-        "page": chunk.draft.page,
-        "start_char": chunk.draft.start_char,
-        "end_char": chunk.draft.end_char,
-        "headings": list(chunk.draft.headings),
-    }
-
-
-def _source_of(connection: Connection, version: int) -> tuple[str, int | None]:
-    """The source of a version, and the version of it that is live."""
-    query = select(sources.c.doc_id, sources.c.live_version).join(versions).where(versions.c.id == version)
-    row = connection.execute(query).one()
-    return row.doc_id, row.live_version
-
-
-def _chunk_ids(connection: Connection, version: int) -> set[str]:
+def chunk_ids(connection: Connection, version: int) -> set[str]:
+    """Inside a transaction: the chunks of a version."""
     query = select(memberships.c.chunk_id).where(memberships.c.version == version)
     return set(connection.execute(query).scalars())
 
 
-def _retire(connection: Connection, ids: Sequence[int]) -> None:
+def retire(connection: Connection, ids: Sequence[int]) -> None:
+    """Inside a write: the versions are to be swept."""
     connection.execute(update(versions).where(versions.c.id.in_(ids)).values(status="retired"))
