@@ -1,6 +1,7 @@
 """A real server on loopback over the example documents."""
 
 import asyncio
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,7 +48,14 @@ def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of a data folder with the examples in it."""
     settings = load_settings(data_dir=tmp_path_factory.mktemp("api") / "data")
     asyncio.run(fill(settings))
+    shutil.copytree(settings.data_dir, settings.data_dir.with_name("copy"))
     return settings
+
+
+@pytest.fixture(scope="session")
+def copied(api_settings: Settings) -> Path:
+    """A copy of that data folder, made before any server opened it."""
+    return api_settings.data_dir.with_name("copy")
 
 
 @pytest.fixture(scope="session")

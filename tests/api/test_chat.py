@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from leadline.events import RunEvent
 
-QUESTION = "What does error E-217 of the tide gauge mean?"
+QUESTION = "What does error E-217 mean?"
 EVENTS: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
 
 

@@ -19,7 +19,7 @@ RESULT_KEYS = {
     "models",
     "generation",
 }
-QUESTION = "What does error E-217 of the tide gauge mean?"
+QUESTION = "What does error E-217 mean?"
 
 
 def test_an_answer_names_its_file_and_page(leadline: Any, filled: Path) -> None:
@@ -95,13 +95,16 @@ def test_bad_usage_is_exit_code_2(leadline: Any, filled: Path) -> None:
 
 
 def test_documents_cannot_steer_the_terminal(leadline: Any, tmp_path: Path) -> None:
-    """Escape sequences and markup in a document and its name are shown as text."""
-    name = "har\x1b[31mbour.md"
-    text = "# Lock\n\nThe lock gate \x1b[2J\x1b]0;owned\x07 closes at [bold]nine[/bold] in the evening.\n"
+    """Escape sequences, direction marks and markup in a document and its name are shown as text."""
+    name = "har\x1b[31mbour\u202e.html"
+    text = "<p>The lock gate &#27;[2J&#27;]0;owned&#7; closes at [bold]nine[/bold] \u009b31m in the \u202eevening.</p>"
     (tmp_path / name).write_text(text, encoding="utf-8")
     data = ("--data-dir", tmp_path / "data")
     outputs = [leadline("ingest", tmp_path / name, *data), leadline("ls", *data)]
     outputs.append(leadline("search", "lock gate", *data))
-    outputs.append(leadline("ask", "When does the lock gate close?", *data))
-    assert all("\x1b" not in done.out + done.err and "\x07" not in done.out for done in outputs)
+    outputs.append(leadline("ask", "When does the lock gate close?", "--trace", *data))
+    outputs += [leadline(*words, *data, "--json") for words in (["ls"], ["search", "lock gate"], ["ask", "lock gate?"])]
+    assert outputs[0].code == 0
+    for done in outputs:
+        assert not set("\x1b\x07\x9b\u202e") & set(done.out + done.err)
     assert "[bold]nine[/bold]" in outputs[2].out

@@ -82,7 +82,7 @@ class RunView:
             case QueryEvent(target="web"):
                 return f"Sent to the web search: {event.query}"
             case RetryEvent():
-                return f"Looking again for: {event.query} ({event.reason})"
+                return f"Looking again for: {event.query} ({event.width} passages a leg). {event.reason}"
             case EscalateEvent():
                 return f"Looking in the web: {event.reason}"
             case PromptEvent() if self.prompts:
