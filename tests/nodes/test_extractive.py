@@ -67,7 +67,7 @@ def test_questions_and_headings_answer_nothing(passage: Any) -> None:
     scorer = Given(1)
     evidence = [block(passage, 1, "# Codes", "What is the code?", "It is 7719.", headings=["Vault", "Codes"])]
     assert texts(quotes_for("q", evidence, scorer)) == ["It is 7719."]
-    assert scorer.read == ["Codes: It is 7719."]
+    assert scorer.read == ["Vault, Codes: It is 7719."]
 
 
 def test_rows_stand_alone_and_sentences_run_on() -> None:

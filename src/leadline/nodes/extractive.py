@@ -46,7 +46,7 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     possible = list(_quotable(evidence))
     if not possible:
         return []
-    logits = scorer.score_sentences(question, [_with_heading(quote, evidence) for quote in possible])
+    logits = scorer.score_sentences(question, [_with_headings(quote, evidence) for quote in possible])
     scored = [
         Quote(quote.n, quote.start, quote.text, float(logit))
         for quote, logit in zip(possible, logits, strict=True)
@@ -71,10 +71,10 @@ def as_answer(quotes: Sequence[Quote]) -> list[str]:
     return pieces
 
 
-def _with_heading(quote: Quote, evidence: Sequence[EvidenceBlock]) -> str:
-    """What the scorer reads: a sentence says little without the heading it stands under."""
+def _with_headings(quote: Quote, evidence: Sequence[EvidenceBlock]) -> str:
+    """What the scorer reads: a sentence says little without the headings it stands under, from the title down."""
     headings = next(block["document"]["metadata"].get("headings") or [] for block in evidence if block["n"] == quote.n)
-    return f"{headings[-1]}: {quote.text}" if headings else quote.text
+    return f"{', '.join(headings)}: {quote.text}" if headings else quote.text
 
 
 def _quotable(evidence: Sequence[EvidenceBlock]) -> list[Quote]:
