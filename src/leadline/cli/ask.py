@@ -54,7 +54,9 @@ def ask(  # noqa: PLR0913 - one parameter an option
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from the documents, with sources. Exit code 4: no answer was found."""
-    given = {"collection": collection, "web": web, "llm": llm, "web_consent": "yes" if yes else None}
+    consent = "yes" if yes else None
+    given: dict[str, Any] = {"collection": collection, "web": web, "llm": llm, "web_consent": consent}
+    given["show_prompts"] = show_prompts or None
 
     async def work() -> int:
         from leadline.cli.answer import RunView
