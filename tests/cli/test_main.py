@@ -1,6 +1,7 @@
 """The command line as a whole: what it lists, how fast it starts, how errors leave it."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,20 @@ def test_serving_beyond_this_machine_is_refused(leadline: Any, tmp_path: Path) -
     done = leadline("serve", "--host", "0.0.0.0", "--data-dir", tmp_path)
     assert done.code == 2
     assert "0.0.0.0" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to one process")
+def test_a_server_ends_well_by_ctrl_c(tmp_path: Path) -> None:
+    """Interrupting is how a server is ended: exit code 0 and no error."""
+    words = ["serve", "--port", "0", "--data-dir", str(tmp_path)]
+    code = f"import sys; from leadline.cli import main; sys.argv = ['leadline', *{words!r}]; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        seen = next(line for line in process.stderr if "running on http://127.0.0.1:" in line)
+        process.send_signal(signal.SIGINT)
+        seen += process.stderr.read()
+    assert process.returncode == 0, seen
+    assert "Error" not in seen
 
 
 @pytest.mark.parametrize(

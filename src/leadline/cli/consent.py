@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from leadline.cli.display import is_interactive, say
+from leadline.cli.display import console, is_interactive, say
 
 FILE = "web-consent.json"
 
@@ -34,7 +34,7 @@ def _remembered_or_asked(query: str, file: Path) -> bool:
         return remembered
     say("\nThe documents hold no answer. This would be sent to a web search engine:", style="bold", stderr=True)
     say(f"  {query}", stderr=True)
-    say("Allow web searches for this data folder? [y/N] ", stderr=True)
+    console(stderr=True).print("Allow web searches for this data folder? [y/N] ", end="")
     try:
         granted = input().strip().casefold() in ("y", "yes")
     except EOFError:  # nobody is there after all

@@ -1,5 +1,7 @@
 """`leadline serve`: the HTTP API, on this machine only."""
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,5 +52,7 @@ async def _serve(settings: "Settings", host: str, port: int) -> int:
     config = uvicorn.Config(create_app(settings), host=host, port=port, log_level="info", server_header=False)
     server = uvicorn.Server(config)
     say("Ctrl-C ends the server.", stderr=True)
-    await server.serve()
+    with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C is how a server ends; uvicorn raises it again at its end
+        await server.serve()
+        await asyncio.sleep(0)  # where that arrives
     return 0 if server.started else FAILED
