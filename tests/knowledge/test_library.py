@@ -159,6 +159,26 @@ async def test_indexes_without_their_catalog_are_refused(settings: Settings, dra
     assert not (settings.data_dir / "catalog.db").exists()
 
 
+@pytest.mark.parametrize(("leg", "file"), [("vector", "chroma.sqlite3"), ("bm25", "meta.json")])
+async def test_a_damaged_index_is_refused_kept_and_built_again_as_told(
+    settings: Settings, draft: MakeDraft, leg: str, file: str
+) -> None:
+    """The error names the folder and what to do; after that all is found again, without the documents."""
+    await put_one(settings, draft("a.md", "Dana Fox feeds the otters."))
+    folder = settings.data_dir / "indexes" / "default" / leg
+    (folder / file).write_bytes(b"not what it was")
+    async with open_library(settings) as library:
+        with pytest.raises(StoreDamaged, match=f"Move {folder} away.*verify --repair"):
+            await library.collection()
+        assert [source.file_name for source in await library.sources()] == ["a.md"]
+    assert (folder / file).read_bytes() == b"not what it was"
+    folder.rename(settings.data_dir / "moved-away")
+    async with open_library(settings) as library:
+        kb = await library.collection()
+        assert (await kb.repair()).added == {"vector": 0, "bm25": 0, "graph": 0} | {leg: 1}
+        assert len(await kb.retrievers()[leg].search("otters", k=3)) == 1
+
+
 async def test_nothing_reaches_an_index_after_the_lease_was_lost(settings: Settings, draft: MakeDraft) -> None:
     """A holder whose lease was taken over writes neither catalog nor indexes."""
     async with open_library(settings) as library:

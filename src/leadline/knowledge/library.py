@@ -2,8 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 
 from leadline.analysis import Analyzer
 from leadline.config import COLLECTION_PATTERN, Settings
@@ -99,14 +100,17 @@ class Library:
         return kb
 
     async def _open_legs(self, name: str, stack: AsyncExitStack) -> Legs:
-        enter, settings = stack.enter_async_context, self.settings
-        folder = settings.data_dir / INDEXES / name
+        settings = self.settings
+        vector, bm25 = (settings.data_dir / INDEXES / name / leg for leg in ("vector", "bm25"))
         analyzer = Analyzer(settings.stemmer)
-        legs = Legs(
-            vector=await enter(open_vector_store(settings.vector_backend, path=folder / "vector")),
-            bm25=await enter(open_lexical_store(settings.lexical_backend, path=folder / "bm25", analyzer=analyzer)),
-            graph=await enter(open_graph_store(self.catalog, name)),
-        )
+        with _repairable(vector):
+            vector_store = await stack.enter_async_context(open_vector_store(settings.vector_backend, path=vector))
+        with _repairable(bm25):
+            lexical_store = await stack.enter_async_context(
+                open_lexical_store(settings.lexical_backend, path=bm25, analyzer=analyzer)
+            )
+        graph_store = await stack.enter_async_context(open_graph_store(self.catalog, name))
+        legs = Legs(vector_store, lexical_store, graph_store)
         await legs.vector.ensure_ready(self.embedder.dimension)
         await legs.bm25.ensure_ready()
         await legs.graph.ensure_ready()
@@ -127,6 +131,16 @@ async def open_library(settings: Settings, *, indexes: bool = True) -> AsyncIter
         await asyncio.to_thread(_open_catalog, catalog)
         lease = await stack.enter_async_context(hold_lease(catalog, settings.lock_timeout_s)) if indexes else None
         yield Library(settings, catalog, stack, lease)
+
+
+@contextmanager
+def _repairable(folder: Path) -> Iterator[None]:
+    """Says of a damaged index how it is built again: that loses nothing, the catalog has all of it."""
+    try:
+        yield
+    except StoreDamaged as error:
+        hint = f"It was left as it is. Move {folder} away, then `leadline verify --repair` builds it from the catalog."
+        raise StoreDamaged(error.message, hint=hint) from error
 
 
 def _open_catalog(catalog: Catalog) -> None:
