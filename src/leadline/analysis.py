@@ -49,7 +49,7 @@ STOP_WORDS = frozenset(
     hers him his how i if in into is it its itself just may me might more most much must my no nor not of off on once
     only or other our ours out over own please same shall she should so some such tell than that the their theirs them
     then there these they this those through to too under until up upon us very was we were what when where whether
-    which while who whom whose why will with would you your yours""".split()  # noqa: SIM905 - a paragraph is easier to read than 150 quoted words
+    which while who whom whose why will with would you your yours""".split()
 )
 
 

@@ -45,7 +45,7 @@ def test_at_most_three_and_only_positive_ones(passage: Any) -> None:
 def test_order_of_the_passages_not_of_the_logits(passage: Any) -> None:
     """Quotes stand as they are read: best passage first, then down the text."""
     evidence = [block(passage, 2, "Two says this.", "Two goes on."), block(passage, 1, "One says that.")]
-    quotes = quotes_for("q", evidence, Given(2, 3, 4))
+    quotes = quotes_for("q", evidence, Given(3, 3.5, 4))
     assert [(quote.n, quote.text) for quote in quotes] == [
         (2, "Two says this."),
         (2, "Two goes on."),
@@ -86,3 +86,12 @@ def test_rows_stand_alone_and_sentences_run_on() -> None:
         ("Ships wait.", (2,)),
         ("Boats go.", (3,)),
     ]
+
+
+def test_a_number_in_the_question_must_be_in_the_quote(passage: Any) -> None:
+    """Berth 3 is not berth 7, however alike the rows are; a number that nothing names is no reason to say nothing."""
+    evidence = [block(passage, 1, "Berth: 7; depth: 7.2", "Berth: 3; depth: 6.8")]
+    assert texts(quotes_for("How deep is berth 3?", evidence, Given(4, 3.9))) == ["Berth: 3; depth: 6.8"]
+    flood = [block(passage, 1, "The water stood 2.3 metres above the tide.", headings=["The flood of 1953"])]
+    quotes = quotes_for("How high stood the water in 1953?", flood, Given(4))
+    assert texts(quotes) == ["The water stood 2.3 metres above the tide."]

@@ -3,10 +3,13 @@
 Knows how to feed sentencex so that long lines cost linear time. Knows no tokens.
 """
 
+import re
 from collections.abc import Iterator
 
 WINDOW = 4_000
 """sentencex's time grows with the square of a paragraph's length in scripts beyond ASCII: it sees this much at once."""
+
+_UNIT_END = re.compile(r"(?<=/[a-zA-Z]\.)\s+(?=[A-Z])")
 
 
 def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
@@ -15,7 +18,20 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     A paragraph break ends a sentence; a single line break doesn't. Linear in the length of the text. A sentence longer
     than a window of some thousand characters may come in two.
     """
-    return [span for start, end in _windows(text, language) if (span := trimmed(text, start, end)) is not None]
+    return [
+        span
+        for start, end in _windows(text, language)
+        for first, last in _after_units(text, start, end)
+        if (span := trimmed(text, first, last)) is not None
+    ]
+
+
+def _after_units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The span, cut after `m/s.` and its like, which sentencex takes for an abbreviation."""
+    for found in _UNIT_END.finditer(text, start, end):
+        yield start, found.start()
+        start = found.start()
+    yield start, end
 
 
 def _windows(text: str, language: str) -> Iterator[tuple[int, int]]:

@@ -14,12 +14,14 @@ from leadline.state import EvidenceBlock
 
 MAX_SENTENCES = 3
 # A further sentence must come this near to the best one's logit, and be less alike than this to those chosen.
-NEAR_BEST = 0.5
+NEAR_BEST = 0.66
 TOO_ALIKE = 0.8
 
 _ENDS = (".", "!", "?", "。", "！", "？", "…", ".”", '."', ".)", "؟", "।")
 NEW_PARAGRAPH = "\n\n"
 _HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
+# Words with a digit in them: numbers, codes, versions.
+_NUMBERED = re.compile(r"[\w.,/-]*\d(?:[\w.,/-]*\w)?")
 
 
 class SentenceScorer(Protocol):
@@ -52,7 +54,7 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
         for quote, logit in zip(possible, logits, strict=True)
         if is_scored(logit) and logit > 0
     ]
-    best = _best(scored)
+    best = _best(_naming(question, scored))
     order = {block["n"]: place for place, block in enumerate(evidence)}
     return sorted(best, key=lambda quote: (order[quote.n], quote.start))
 
@@ -89,6 +91,13 @@ def _quotable(evidence: Sequence[EvidenceBlock]) -> list[Quote]:
 def _as_quoted(text: str) -> str:
     """The sentence on one line, without the document's own `[3]`: in an answer they would be taken for citations."""
     return clean_answer(" ".join(text.split()), frozenset())[0]
+
+
+def _naming(question: str, scored: Sequence[Quote]) -> Sequence[Quote]:
+    """Those that name the numbers and codes of the question, if any does: `berth 3` is not berth 7."""
+    asked = set(_NUMBERED.findall(question.casefold()))
+    named = [quote for quote in scored if asked <= set(_NUMBERED.findall(quote.text.casefold()))]
+    return named or scored
 
 
 def _best(scored: Sequence[Quote]) -> list[Quote]:
