@@ -11,8 +11,8 @@ from leadline.drafts import ChunkDraft
 from leadline.ingest.chunking import chunk
 from leadline.ingest.extracted import Extracted, Kind, Limits, TextBuilder
 from leadline.ingest.loaders import load
-from leadline.ingest.sentences import sentence_spans
 from leadline.models.minilm import MiniLM
+from leadline.sentences import sentence_spans
 
 Drafts = tuple[ChunkDraft, ...]
 

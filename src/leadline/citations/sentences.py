@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import sentencex
-
 from leadline.citations.markers import Marker, parse_markers
+from leadline.sentences import boundaries
 
 _BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+|[ \t]*(?:>[ \t]*)+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]|[ \t]*(\*\*|__)[^*_\n]+\1:?[ \t]*\Z")
@@ -106,8 +105,7 @@ def _split(masked: str, start: int, end: int, claim: bool, markers: list[Marker]
     if _TABLE_ROW.match(masked[start:end]):
         bounds = [(start, end)]
     else:
-        found = sentencex.get_sentence_boundaries("en", masked[body:end])
-        bounds = [(body + b["start_index"], body + b["end_index"]) for b in found]
+        bounds = [(body + first, body + last) for first, last in boundaries(masked[body:end])]
     bounds = _joined(masked, bounds)
     for first, last in bounds:
         words = _plain(masked[first:last])

@@ -14,6 +14,9 @@ from leadline.errors import ConfigError, StoreError
 if TYPE_CHECKING:
     from leadline.knowledge import DeleteReport, KnowledgeBase, Library, SourceInfo, VerifyReport
 
+# As much of an id as the table shows; the start of an id is enough to name a document.
+SHORT_ID = 12
+
 Wanted = Annotated[
     str, typer.Argument(metavar="DOC", help="A document's id, path or name, as ls shows them.", show_default=False)
 ]
@@ -35,7 +38,7 @@ def ls(collection: Collection = None, data_dir: DataDir = None, as_json: AsJson 
         if as_json:
             print_json([asdict(source) for source in sources])
         elif sources:
-            rows = [[s.file_name, s.chunks, _day(s.created), s.doc_id, "; ".join(s.notes)] for s in sources]
+            rows = [[s.file_name, s.chunks, _day(s.created), s.doc_id[:SHORT_ID], "; ".join(s.notes)] for s in sources]
             table(["file", "chunks", "added", "id", "notes"], rows)
         else:
             say(f"The collection {name} is empty. `leadline ingest PATH` puts documents in.", stderr=True)

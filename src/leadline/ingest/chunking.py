@@ -11,9 +11,9 @@ from itertools import groupby
 
 from leadline.drafts import ChunkDraft
 from leadline.ingest.extracted import Block, Extracted
-from leadline.ingest.sentences import trimmed
 from leadline.ingest.units import Unit, block_units
 from leadline.models.base import Tokenizer
+from leadline.sentences import trimmed
 
 PREFIX_SHARE = 4
 """The prefix may take one part in this many of the model's window."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.ingest.extracted import Block
-from leadline.ingest.sentences import sentence_spans, trimmed
 from leadline.models.base import Tokenizer
+from leadline.sentences import sentence_spans, trimmed
 
 LONG_TOKEN = 64
 """A tokenizer may take a word of any length for one unknown token; longer ones than this are cut, so that what they

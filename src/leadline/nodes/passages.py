@@ -7,7 +7,7 @@ rows. Line breaks inside running text (as PDF pages have them) end nothing.
 import re
 from collections.abc import Iterator
 
-from leadline.ingest.sentences import sentence_spans as split
+from leadline.sentences import sentence_spans as split
 
 Span = tuple[int, int, str]
 

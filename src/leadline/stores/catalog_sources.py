@@ -12,6 +12,8 @@ from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 from leadline.stores.catalog import Catalog, batched
 from leadline.stores.catalog_schema import chunks, memberships, outbox, sources, vectors, versions
 
+MIN_ID_START = 8  # characters: fewer would name a source by accident
+
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
@@ -57,12 +59,14 @@ def list_sources(catalog: Catalog, collection: str) -> list[SourceInfo]:
 
 
 def find_sources(catalog: Catalog, collection: str, wanted: str) -> list[SourceInfo]:
-    """The live sources with this id, or else this URI, or else this file name or hash."""
-    by = (
+    """The live sources with this id, or else this URI, or else this file name or hash, or else an id that begins so."""
+    by = [
         sources.c.doc_id == wanted,
         sources.c.uri == wanted,
         or_(versions.c.file_name == wanted, versions.c.file_hash == wanted),
-    )
+    ]
+    if len(wanted) >= MIN_ID_START:
+        by.append(sources.c.doc_id.startswith(wanted, autoescape=True))
     with catalog.read() as connection:
         for condition in by:
             query = _source_query(and_(sources.c.collection == collection, condition)).order_by(sources.c.uri)

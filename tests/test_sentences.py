@@ -1,6 +1,6 @@
 """Where sentences end."""
 
-from leadline.ingest.sentences import sentence_spans
+from leadline.sentences import sentence_spans
 
 
 def test_a_unit_with_a_slash_ends_a_sentence() -> None:

@@ -18,19 +18,20 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     A paragraph break ends a sentence; a single line break doesn't. Linear in the length of the text. A sentence longer
     than a window of some thousand characters may come in two.
     """
-    return [
-        span
-        for start, end in _windows(text, language)
-        for first, last in _after_units(text, start, end)
-        if (span := trimmed(text, first, last)) is not None
-    ]
+    return [span for start, end in boundaries(text, language) if (span := trimmed(text, start, end)) is not None]
+
+
+def boundaries(text: str, language: str = "en") -> Iterator[tuple[int, int]]:
+    """The same with the blanks behind each sentence: together they make up the text."""
+    for start, end in _windows(text, language):
+        yield from _after_units(text, start, end)
 
 
 def _after_units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The span, cut after `m/s.` and its like, which sentencex takes for an abbreviation."""
     for found in _UNIT_END.finditer(text, start, end):
-        yield start, found.start()
-        start = found.start()
+        yield start, found.end()
+        start = found.end()
     yield start, end
 
 
