@@ -55,11 +55,12 @@ def embedding_seconds(folder: Path) -> tuple[float, int]:
 
 async def ingest_seconds(folder: Path, data_dir: Path) -> tuple[float, int]:
     """Time and number of chunks of an ingest into a new data folder; opening it and loading the model not counted."""
-    async with open_library(load_settings(data_dir=data_dir)) as library:
+    settings = load_settings(data_dir=data_dir)
+    async with open_library(settings) as library:
         base = await library.collection()
         await asyncio.to_thread(library.embedder.embed_query, "loads the model")
         begun = time.perf_counter()
-        await ingest_paths(base, [folder])
+        await ingest_paths(base, [folder], settings)
         return time.perf_counter() - begun, await base.count()
 
 
