@@ -144,3 +144,8 @@ def test_threads_share_one_analyser() -> None:
     for thread in threads:
         thread.join()
     assert found == [expected] * 8
+
+
+def test_digits_newer_than_the_standard_library_are_letters_like_others() -> None:
+    """A digit of a script that Python's tables don't know yet is kept as it stands."""
+    assert Analyzer().terms("\U0001e4f0") == ["\U0001e4f0"]

@@ -18,6 +18,8 @@ import Stemmer
 VERSION = "leadline-1"
 # Longer terms are cut, in the index and in the question alike. Engines refuse terms of tens of kilobytes.
 MAX_TERM_CHARS = 128
+# Pieces of text whose terms are remembered are at most this long.
+LONGEST_KEPT = 40
 
 # Scripts written without spaces between words. ー belongs to both kana, so to neither by its script property.
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -70,18 +72,26 @@ class Analyzer:
         self.name = f"{VERSION}/{stemmer}"
         self._stop_words = STOP_WORDS if stemmer == "english" else frozenset[str]()
         self._stem: Callable[[str], str] = english_stem if stemmer == "english" else str
+        self._known = functools.lru_cache(maxsize=65536)(self._piece_terms)
 
     def terms(self, text: str) -> list[str]:
         """The terms to store for `text`, in its order, repeated as often as they occur."""
         found: list[str] = []
-        for kind, token in tokens(text):
+        # No token holds white space, so each piece between blanks can be read, and remembered, by itself.
+        for piece in normalised(text).split():
+            found.extend(self._known(piece) if len(piece) <= LONGEST_KEPT else self._piece_terms(piece))
+        return found
+
+    def _piece_terms(self, piece: str) -> tuple[str, ...]:
+        found: list[str] = []
+        for kind, token in tokens(piece):
             if kind == "word":
                 found.extend(map(self._stem, word_forms(token)))
             else:
                 found.extend(run_forms(kind, token))
                 if len(token) > 1:
                     found.extend(characters(token))
-        return found
+        return tuple(found)
 
     def query_terms(self, text: str) -> list[str]:
         """The terms to look up for a question: without stop words, unless there is nothing else in it.
@@ -115,7 +125,7 @@ def normalised(text: str) -> str:
     if text.isascii():
         return text
     text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(LIKE_ASCII)
-    return OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit.group())), text)
+    return OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit.group(), digit.group())), text)
 
 
 def word_forms(token: str) -> list[str]:

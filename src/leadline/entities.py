@@ -79,11 +79,11 @@ class _Word:
 class _Evidence:
     """What the rest of a text says of a capital that any word would have where it stands."""
 
-    def __init__(self, words: Sequence[_Word]) -> None:
+    def __init__(self, words: Sequence[_Word], plain: Set[str]) -> None:
         capitalised = [word for word in words if word.kind is _Kind.CAPITALISED]
         self._inside = {word.key for word in capitalised if not word.at_start}
         self._starting = Counter(word.key for word in capitalised if word.at_start)
-        self._plain = {word.key for word in words if word.kind is _Kind.PLAIN}
+        self._plain = plain | {word.key for word in words if word.kind is _Kind.PLAIN}
 
     def speaks_for(self, name: Sequence[_Word]) -> bool:
         """Whether a run is a name: always, but for a single plain word at the start of a sentence."""
@@ -117,8 +117,9 @@ def fold(text: str) -> str:
 
 def extract_entities(text: str) -> dict[str, Mentions]:
     """Key → mentions, of every entity named in `text`. Linear in its length."""
-    words = list(_words(text))
-    evidence = _Evidence(words)
+    plain: set[str] = set()
+    words = list(_words(text, plain))
+    evidence = _Evidence(words, plain)
     found = _Found()
     for run in _runs(text, words):
         name = _trimmed(run)
@@ -162,14 +163,18 @@ def longest(places: Mapping[str, Sequence[tuple[int, int]]], known: Set[str]) ->
     return list(dict.fromkeys(key for _, _, key in sorted(taken)))
 
 
-def _words(text: str) -> Iterator[_Word]:
+def _words(text: str, plain: set[str] | None = None) -> Iterator[_Word]:
+    """The words of a text. With `plain`, those that can stand in no name are only added to it: nine of ten."""
     for line in LINE.finditer(text):
         content, offset = line.group(), line.start()
         shouted = content.isupper() and content.count(" ") > 2
         for match in WORD.finditer(content):
             word = match.group()
             start, end = match.span()
-            if word.islower() and word.isascii() and word.isalpha():  # nine words of ten
+            if word.islower() and word.isascii() and word.isalpha():
+                if plain is not None and word not in FURTHER_PARTICLES and word not in PARTICLES:
+                    plain.add(word)
+                    continue
                 yield _Word(word, word, offset + start, offset + end, _Kind.PLAIN, False)
                 continue
             kind = _kind(word, shouted)

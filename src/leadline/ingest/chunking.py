@@ -16,6 +16,9 @@ from leadline.models.base import Tokenizer
 from leadline.sentences import trimmed
 
 PREFIX_SHARE = 4
+# Tokens of whole sentences add up, but for a few at the joints of some tokenizers: below this share of the window the
+# sum is trusted, above it the chunk is counted again.
+SAFE = 0.9
 """The prefix may take one part in this many of the model's window."""
 SEPARATOR = " > "
 HALF_FULL = 0.5
@@ -110,7 +113,11 @@ class _Cutter:
 
     def _drafts(self, group: list[Unit]) -> Iterator[ChunkDraft]:
         """The chunk of a group; halves of it where the tokens turn out to be more than were counted."""
-        draft = self._draft(group, sum(unit.tokens for unit in group))
+        tokens = sum(unit.tokens for unit in group)
+        draft = self._draft(group, tokens)
+        if tokens + self._cached_count(draft.prefix) <= SAFE * self._window and not any(unit.cut for unit in group):
+            yield draft
+            return
         size = self._count(draft.embedded_text)
         if size > self._window:
             # The sum of the parts was too low (a word cut in pieces); count the whole before giving up on it.

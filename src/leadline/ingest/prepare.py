@@ -18,7 +18,7 @@ from leadline.models.base import Tokenizer
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-LANGUAGE_SAMPLE = 4_000
+LANGUAGE_SAMPLE = 2000
 MIN_LETTERS = 24
 MIN_PROBABILITY = 0.9
 

@@ -5,7 +5,7 @@ Knows blocks, sentences and the embedder's tokens. Doesn't know what goes togeth
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline.ingest.extracted import Block
@@ -39,13 +39,18 @@ class TokenIndex:
     """The tokens of one block, tokenized once: counts and cut points by bisection."""
 
     def __init__(self, text: str, start: int, end: int, tokenizer: Tokenizer) -> None:
-        self.starts: list[int] = []
-        self.costs: list[int] = [0]
-        for first, last in _token_spans(text, start, end, tokenizer):
+        spans = list(_token_spans(text, start, end, tokenizer))
+        if all(last - first <= LONG_TOKEN for first, last in spans):
+            self.starts = [first for first, _ in spans]
+            self.costs: Sequence[int] = range(len(spans) + 1)
+            return
+        self.starts, costs = [], [0]
+        for first, last in spans:
             pieces = range(first, last, LONG_TOKEN) if last - first > LONG_TOKEN else (first,)
             for piece in pieces:
                 self.starts.append(piece)
-                self.costs.append(self.costs[-1] + (LONG_TOKEN_COST if len(pieces) > 1 else 1))
+                costs.append(costs[-1] + (LONG_TOKEN_COST if len(pieces) > 1 else 1))
+        self.costs = costs
 
     def count(self, start: int, end: int) -> int:
         """Tokens that begin in the span."""
