@@ -8,6 +8,7 @@ crosses a line. It is known by its *key*, the case-folded words with one space b
 Doesn't know which names a collection holds: a store looks the candidates of a question up.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -41,6 +42,9 @@ SENTENCE_START = regex.compile(
 GAP_IN_NAME = regex.compile(r"[ \t\u00a0]{1,2}(?:& )?")
 GAP_AFTER_INITIAL = regex.compile(r"\. ?")
 LINE = regex.compile(r"[^\n\r]+")
+SPACED = re.compile(r"\S+")
+ANY_PARTICLE = PARTICLES | FURTHER_PARTICLES
+PUNCTUATION = ".,;:!?()\"'"
 DIGIT = regex.compile(r"\p{N}")
 INNER_CAPITAL = regex.compile(r"\p{Ll}\p{Lu}|\p{Lu}{2,}\p{Ll}")
 
@@ -168,18 +172,24 @@ def _words(text: str, plain: set[str] | None = None) -> Iterator[_Word]:
     for line in LINE.finditer(text):
         content, offset = line.group(), line.start()
         shouted = content.isupper() and content.count(" ") > 2
-        for match in WORD.finditer(content):
-            word = match.group()
-            start, end = match.span()
-            if word.islower() and word.isascii() and word.isalpha():
-                if plain is not None and word not in FURTHER_PARTICLES and word not in PARTICLES:
-                    plain.add(word)
-                    continue
-                yield _Word(word, word, offset + start, offset + end, _Kind.PLAIN, False)
+        for piece in SPACED.finditer(content):
+            if plain is not None and _stands_in_no_name(bare := piece.group().strip(PUNCTUATION)):
+                plain.add(bare)
                 continue
-            kind = _kind(word, shouted)
-            at_start = kind is _Kind.CAPITALISED and _starts_sentence(content, start)
-            yield _Word(word, fold(word), offset + start, offset + end, kind, at_start)
+            for match in WORD.finditer(content, *piece.span()):
+                yield _word(match.group(), content, match.start(), offset, shouted)
+
+
+def _stands_in_no_name(word: str) -> bool:
+    return word.islower() and word.isascii() and word.isalpha() and word not in ANY_PARTICLE
+
+
+def _word(word: str, line: str, start: int, offset: int, shouted: bool) -> _Word:
+    place = (offset + start, offset + start + len(word))
+    if word.islower() and word.isascii() and word.isalpha():
+        return _Word(word, word, *place, _Kind.PLAIN, False)
+    kind = _kind(word, shouted)
+    return _Word(word, fold(word), *place, kind, kind is _Kind.CAPITALISED and _starts_sentence(line, start))
 
 
 def _kind(word: str, shouted: bool) -> _Kind:
