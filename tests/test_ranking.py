@@ -148,11 +148,14 @@ LEGS = st.dictionaries(
 
 @given(LEGS)
 def test_fusion_is_a_union_ordered_by_reciprocal_ranks(legs: dict[str, list[Document]]) -> None:
-    """Every chunk once, ordered by the sum of 1 / (61 + rank), whatever the order of the legs."""
+    """Every chunk once, ordered by the sum of weight / (61 + rank), whatever the order of the legs."""
     fused = fuse(legs)
     expected = {c for found in legs.values() for c in ids(found)}
     assert sorted(ids(fused)) == sorted(expected)
-    weight = {c: math.fsum(1 / (61 + ids(f).index(c)) for f in legs.values() if c in ids(f)) for c in expected}
+    counts = {"vector": 1.0, "bm25": 1.0, "graph": 0.3, "web": 1.0}
+    weight = {
+        c: math.fsum(counts[leg] / (61 + ids(f).index(c)) for leg, f in legs.items() if c in ids(f)) for c in expected
+    }
     assert ids(fused) == sorted(expected, key=lambda c: (-weight[c], c))
     assert fuse(dict(reversed(legs.items()))) == fused
 

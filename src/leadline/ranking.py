@@ -12,13 +12,16 @@ from typing import Any
 from leadline.records import Document, Evidence, Found, Leg
 
 RRF_K = 60
+# How much a leg's rank counts; a leg not named here counts 1. The entity graph finds what shares names with the
+# question, which adds passages the others miss but says little of their order: docs/decisions.md has the figures.
+LEG_WEIGHTS: Mapping[Leg, float] = {"graph": 0.3}
 _PLACE = ("chunk_id", "doc_id", "file_name", "page", "start_char", "end_char")
 
 
 def fuse(legs: Mapping[Leg, Sequence[Document]], *, k: int = RRF_K) -> list[Document]:
-    """Joins the legs' lists into one, best first: by the sum of 1 / (k + rank), rank from 1.
+    """Joins the legs' lists into one, best first: by the sum of weight / (k + rank), rank from 1.
 
-    The method is that of Cormack, Clarke and Büttcher (2009).
+    The method is that of Cormack, Clarke and Büttcher (2009), with the weights of LEG_WEIGHTS.
     A document's rank in a leg is the stored 0-based one (`metadata["found_by"][leg]["rank"]`), its place in the list
     where none is stored. One document a chunk id; of equal texts (NFC, white space folded) one stays and lists the
     others' places in `metadata["also_in"]`. `source` and `score` are those of the leg with the best rank;
@@ -111,7 +114,8 @@ def _text_key(document: Document) -> Hashable:
 def _order(document: Document, k: int) -> tuple[float, str]:
     found: Mapping[Leg, Found] = document["metadata"].get("found_by", {})
     # fsum: the sum doesn't depend on the order of the legs, so equal ranks make equal sums.
-    return -math.fsum(1 / (k + 1 + seen["rank"]) for seen in found.values()), _chunk_id(document)
+    gains = (LEG_WEIGHTS.get(leg, 1.0) / (k + 1 + seen["rank"]) for leg, seen in found.items())
+    return -math.fsum(gains), _chunk_id(document)
 
 
 def _one_of(same: Sequence[Document]) -> Document:
