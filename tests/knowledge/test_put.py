@@ -171,6 +171,14 @@ async def test_lone_surrogates_are_stored_as_question_marks(kb: KnowledgeBase, d
     assert [d["content"] for d in await kb.search("bad sign")] == ["bad ? sign"]
 
 
+async def test_names_that_differ_in_undecodable_bytes_stay_apart(kb: KnowledgeBase) -> None:
+    """Two files whose names hold different bytes that are no text are two sources; neither replaces the other."""
+    chunks = (ChunkDraft("A fact.", 0, 7),)
+    drafts = [SourceDraft(name, name, "h", chunks) for name in ("bad\udcff.md", "bad\udcfe.md")]
+    assert await statuses(kb, *drafts) == ["added", "added"]
+    assert len({source.file_name for source in await kb.list_sources()}) == 2
+
+
 async def test_another_folders_file_of_the_same_name_is_mentioned(kb: KnowledgeBase, draft: MakeDraft) -> None:
     """A replacement that may not have been meant is said; a folder that moved is followed without a change."""
     await kb.put([draft("readme.md", "Of the first folder.")], root="one")

@@ -166,7 +166,10 @@ def _with_vector_note(new: NewVersion, usable: Mapping[str, bool]) -> NewVersion
 
 
 def _storable(draft: SourceDraft) -> SourceDraft:
-    """The draft with a `?` for each lone surrogate (an odd file name has them), which no database takes."""
+    """The draft without lone surrogates, which no database takes: `?` in its text, a code of their own in its names.
+
+    An odd file name has them for bytes that are no text; two such names must not become one.
+    """
     chunks = tuple(
         replace(
             chunk,
@@ -179,13 +182,13 @@ def _storable(draft: SourceDraft) -> SourceDraft:
     metadata = {_encodable(k): _encodable(v) if isinstance(v, str) else v for k, v in draft.metadata.items()}
     return replace(
         draft,
-        uri=_encodable(draft.uri),
-        file_name=_encodable(draft.file_name),
+        uri=_encodable(draft.uri, "backslashreplace"),
+        file_name=_encodable(draft.file_name, "backslashreplace"),
         chunks=chunks,
         metadata=metadata,
         notes=tuple(map(_encodable, draft.notes)),
     )
 
 
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _encodable(text: str, errors: str = "replace") -> str:
+    return text.encode("utf-8", errors).decode("utf-8")
