@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leadline.config import Budgets, RunContext, Settings
-from leadline.errors import CollectionUnknown, ThreadBusy
+from leadline.errors import CollectionUnknown, StoreDamaged, ThreadBusy
 from leadline.events import FinalEvent, StepEvent
 from leadline.graph.run import App
 from leadline.graph.threads import open_threads
@@ -150,3 +150,14 @@ async def test_many_runs_at_once_stay_apart(app_over: Any, over: Any, garden: An
         results = await asyncio.gather(*(app.ask(question) for question in asked))
     assert [result["question"] for result in results] == asked
     assert [result["status"] for result in results] == ["answered", "abstained", "answered"] * 4
+
+
+async def test_a_damaged_file_of_conversations_is_refused_and_kept(tmp_path: Path) -> None:
+    """The error names the file and what to do, and not a byte of it is changed."""
+    path = tmp_path / "threads.db"
+    path.write_bytes(b"no database " * 500)
+    with pytest.raises(StoreDamaged, match=r"threads\.db") as caught:
+        async with open_threads(path):
+            pass
+    assert caught.value.hint
+    assert path.read_bytes() == b"no database " * 500

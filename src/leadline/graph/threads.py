@@ -4,8 +4,9 @@ Knows which keys of the state hold passages only while a run works. They are cle
 kept from the disk as well when a run is cancelled or breaks.
 """
 
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from leadline.errors import StoreDamaged, StoreError
 
 WORKING_KEYS = frozenset({"candidates", "documents", "context", "evidence"})
 
@@ -42,8 +45,14 @@ class ThreadSaver(AsyncSqliteSaver):
 
 @asynccontextmanager
 async def open_threads(path: Path) -> AsyncIterator[ThreadSaver]:
-    """Opens, or makes, the file of the conversations. Its folder must exist."""
-    async with aiosqlite.connect(path) as connection:
-        saver = ThreadSaver(connection)
-        await saver.setup()
+    """Opens, or makes, the file of the conversations. Its folder must exist. Raises StoreDamaged, StoreError."""
+    async with AsyncExitStack() as stack:
+        try:
+            saver = ThreadSaver(await stack.enter_async_context(aiosqlite.connect(path)))
+            await saver.setup()
+        except sqlite3.OperationalError as error:  # locked, read-only, no room
+            raise StoreError(f"The conversations in {path} can't be used: {error}.") from error
+        except sqlite3.DatabaseError as error:
+            hint = "It was left as it is. Move it away to begin new conversations; the documents are not in it."
+            raise StoreDamaged(f"The conversations in {path} can't be read: {error}.", hint=hint) from error
         yield saver
