@@ -1,5 +1,6 @@
 """Which loader reads a file, and which files are refused."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +53,15 @@ def test_limits_of_bytes_and_characters_hold(tmp_path: Path) -> None:
         load(path, path.name, Limits(max_bytes=100))
     with pytest.raises(FileTooLarge, match="50 characters"):
         load(path, path.name, Limits(max_chars=50))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_named_pipe_is_refused(tmp_path: Path) -> None:
+    """Reading one would wait for a writer for ever."""
+    pipe = tmp_path / "pipe.md"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableFile, match="regular file"):
+        load(pipe, pipe.name)
 
 
 def test_a_missing_file_is_an_error_of_ours(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def read_bytes(source: Path | bytes, limits: Limits) -> bytes:
         data = source
     else:
         try:
+            if not source.is_file():  # to open a pipe waits for a writer, who may never come
+                raise UnreadableFile("This is no regular file.", hint="Save what it gives as a file first.")
             with source.open("rb") as file:
                 data = file.read(limits.max_bytes + 1)
         except OSError as error:
