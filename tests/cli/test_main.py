@@ -37,6 +37,17 @@ def test_version(leadline: Any) -> None:
     assert leadline("--version").out.startswith("leadline 0.")
 
 
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_no_crash(closed: str, filled: Path) -> None:
+    """A command works where whoever started it closed one of its streams."""
+    words = ["leadline", "ls", "--data-dir", str(filled)]
+    start = f"import sys; from leadline.cli import main; sys.argv = {words!r}; main()"
+    number = ["stdin", "stdout", "stderr"].index(closed)
+    code = f"import os, sys; os.close({number}); os.execv(sys.executable, [sys.executable, '-c', {start!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
     """Help must be quick: no store, model or server library is loaded for it."""
     assert modules_after("import leadline.cli") & HEAVY == set()

@@ -3,8 +3,10 @@
 Importing it loads no store and no model: each command imports what it needs when it runs.
 """
 
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, cast
 
 import typer
@@ -31,9 +33,11 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started this process: nobody reads it
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 open to the end
         # A terminal that can't show a character gets its code, never a crash.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text streams here
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     if "--json" not in sys.argv[1:]:
         build()()
     try:
