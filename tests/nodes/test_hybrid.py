@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline.errors import CollectionUnknown, StoreError
+from leadline.errors import CollectionUnknown, InvalidFilter, StoreError
 from leadline.nodes.hybrid import hybrid
 from leadline.state import Document
 
@@ -70,3 +70,10 @@ async def test_a_collection_that_cannot_be_opened_is_an_error(bench: Any) -> Non
 
     with pytest.raises(CollectionUnknown):
         await hybrid({"query": "q", "width": 1}, bench.runtime(), retrievers=retrievers)
+
+
+async def test_a_bad_filter_is_the_askers_error(bench: Any) -> None:
+    """A filter that no leg can read ends the run with its own error; no index is called failed for it."""
+    with pytest.raises(InvalidFilter):
+        await hybrid({"query": "q", "width": 1}, bench.runtime(), retrievers=given(Leg("bm25", InvalidFilter("bad"))))
+    assert bench.of("degraded") == []

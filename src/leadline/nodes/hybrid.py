@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from langgraph.runtime import Runtime
 
 from leadline.config import RunContext
+from leadline.errors import InvalidFilter
 from leadline.events import QueryEvent
 from leadline.nodes.progress import degrade, emit
 from leadline.state import Document, Leg, RAGState, RAGUpdate
@@ -20,7 +21,7 @@ Retrievers = Callable[[str], Awaitable[Mapping[Leg, Retriever]]]
 async def hybrid(state: RAGState, runtime: Runtime[RunContext], *, retrievers: Retrievers) -> RAGUpdate:
     """Writes what each leg found for `query`. A leg that failed is missing in `candidates` and named in `degraded`.
 
-    Raises StoreError only where the collection as a whole can't be opened.
+    Raises StoreError only where the collection as a whole can't be opened, and InvalidFilter: no leg is at fault then.
     """
     query = state["query"]
     emit(runtime, QueryEvent(query=query, target="documents"))
@@ -32,6 +33,8 @@ async def hybrid(state: RAGState, runtime: Runtime[RunContext], *, retrievers: R
     candidates: dict[Leg, list[Document]] = {}
     degraded: list[str] = []
     for name, outcome in zip(legs, found, strict=True):
+        if isinstance(outcome, InvalidFilter):
+            raise outcome
         if isinstance(outcome, Exception):
             degraded.append(degrade(runtime, name, outcome))
         elif isinstance(outcome, BaseException):  # a cancelled run is not a failed leg
