@@ -99,6 +99,13 @@ def test_an_empty_question_finds_nothing(scorer: EvidenceScorer) -> None:
     assert scorer.score("", [ANSWER])[0] < 0.0
 
 
+@pytest.mark.parametrize("question", ["🙂", "?!", "→ … ←"])
+def test_a_question_without_words_finds_nothing(scorer: EvidenceScorer, question: str) -> None:
+    """The model has one vector for every sign it doesn't know, so likeness between those says nothing."""
+    passages = ["ระบบจ่ายน้ำเปิดเวลา 7 โมงเช้า", "🙃 ☃", ANSWER]
+    assert max(*scorer.score(question, passages), *scorer.score_sentences(question, passages)) < 0.0
+
+
 def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     """A changed file is an error that names it."""
     (tmp_path / "terms.npz").write_bytes((WEIGHTS / "terms.npz").read_bytes())

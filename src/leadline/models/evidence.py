@@ -110,7 +110,9 @@ class EvidenceScorer:
             terms = features.asked_terms(focus, fit.terms)
             for row, piece in pieces:
                 numbers = compare(terms, encoded[focus], piece, encoded[piece], fit.terms)
-                best[row] = max(best[row], float(numbers @ layer.weights) + layer.intercept)
+                # Signs without a word are all one to the model: what looks alike to it then need not be.
+                known = float(numbers @ layer.weights) if terms else 0.0
+                best[row] = max(best[row], known + layer.intercept)
         return best
 
     def _pieces(self, text: str) -> list[str]:
