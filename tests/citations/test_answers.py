@@ -56,6 +56,25 @@ def test_a_supported_answer_is_grounded_and_its_place_is_exact() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "passages",
+    [
+        ["The policy does **not** cover water damage. The policy covers fire damage."],
+        ["The policy covers fire damage. The policy does not cover water damage."],
+        ["The policy does not cover water damage. It covers fire damage. The policy covers everything else."],
+        ["The policy does not cover water damage.", "The policy covers fire damage."],
+    ],
+)
+@pytest.mark.parametrize("mark", [" [1]", ""])
+def test_a_like_sentence_nearby_doesnt_hide_a_denial(passages: list[str], mark: str) -> None:
+    """What the source denies in the very words isn't supported by what it says of something else."""
+    evidence = [block(n, text) for n, text in enumerate(passages, 1)]
+    said = f"The policy covers water damage{mark}."
+    assert check_answer(said, evidence, "Is water damage covered?").grounding == "ungrounded"
+    fire = "The policy covers fire damage."
+    assert check_answer(fire, evidence, "Is fire damage covered?").grounding == "grounded"
+
+
 def test_the_opposite_of_the_source_is_never_grounded() -> None:
     """The source excludes water damage; an answer that includes it fails, with or without its mark."""
     for answer in ("The policy covers water damage [1].", "The policy covers water damage."):

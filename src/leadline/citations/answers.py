@@ -11,7 +11,7 @@ from leadline.citations.markers import clean_answer
 from leadline.citations.no_answer import says_no_answer
 from leadline.citations.rules import Problem, check_sentence, content_terms
 from leadline.citations.sentences import Sentence, answer_sentences
-from leadline.citations.spans import NEAR, Span, best_span, block_context
+from leadline.citations.spans import NEAR, Span, best_span, block_context, standing
 from leadline.records import Citation, EvidenceBlock, Grounding
 
 _SHORT = 2  # content words; with fewer, a sentence says something only together with its question
@@ -70,7 +70,8 @@ def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str)
     if not spans:
         return _Checked(sentence, (), False, (Problem("coverage", "there is no evidence", sentence.text),))
     near = max(span.share for span in spans) * NEAR
-    best = min((span for span in spans if span.share >= near), key=lambda s: (len(s.problems), -s.share, s.block["n"]))
+    places = standing([span for span in spans if span.share >= near])
+    best = min(places, key=lambda s: (len(s.problems), -s.share, s.block["n"]))
     problems: Sequence[Problem] = best.problems
     if len(cited) > 1 and problems:
         # A sentence may draw on several places, none of which says all of it.

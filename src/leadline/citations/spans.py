@@ -3,7 +3,7 @@
 Knows evidence blocks and their offsets; a place is always an exact slice of the passage's own text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline.citations.rules import Problem, check_sentence, coverage
@@ -34,14 +34,26 @@ class Span:
 def best_span(sentence: str, block: EvidenceBlock) -> Span:
     """The place in the block that supports `sentence` best: without problems if there is one, else with the fewest.
 
-    Of equal places the shorter, then the earlier one.
+    Of equal places the shorter, then the earlier one. A place that says the opposite outweighs every other that has
+    fewer of the sentence's words, and every longer one around it that has no more of them.
     """
     context = block_context(block)
     windows = [(_share(sentence, block, window), window) for window in dict.fromkeys(_windows(block))]
     near = max(share for share, _ in windows) * NEAR
     ranked = sorted((-share, end - start, start) for share, (start, end) in windows if share >= near)[:_TRIED]
     spans = [_checked(sentence, block, (start, start + length), context) for _, length, start in ranked]
-    return min(spans, key=lambda s: (len(s.problems), -s.share if s.problems else 0.0, len(s.quote), s.start))
+    return min(standing(spans), key=lambda s: (len(s.problems), -s.share if s.problems else 0.0, len(s.quote), s.start))
+
+
+def standing(spans: Sequence[Span]) -> list[Span]:
+    """The places that no denial outweighs. Never empty if `spans` isn't: a denial stands."""
+    denials = [span for span in spans if any(problem.kind == "negation" for problem in span.problems)]
+    return [span for span in spans if span.problems or not any(_outweighs(denial, span) for denial in denials)]
+
+
+def _outweighs(denial: Span, span: Span) -> bool:
+    inside = denial.block is span.block and span.start <= denial.start and denial.end <= span.end
+    return denial.share > span.share or (inside and denial.share == span.share)
 
 
 def block_context(block: EvidenceBlock) -> str:
