@@ -1,6 +1,7 @@
 """`leadline search`, `ls`, `rm`, `verify` and `stats` on real indexes."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,17 @@ def test_verify_agrees_on_a_healthy_folder(leadline: Any, filled: Path) -> None:
     legs = json.loads(done.out)["default"]["legs"]
     assert legs.keys() == {"vector", "bm25", "graph"}
     assert all(leg["expected"] == leg["found"] > 0 for leg in legs.values())
+
+
+def test_answers_from_an_index_that_lost_chunks_say_so(leadline: Any, filled: Path) -> None:
+    """Where an index doesn't hold all chunks, an answer and a search name it; nothing is said of a whole one."""
+    for words in (["ask", "How deep is the fairway dredged?"], ["search", "tide"]):
+        assert "Not everything" not in leadline(*words, "--data-dir", filled).err
+    shutil.rmtree(filled / "indexes" / "default" / "vector")
+    for words in (["ask", "How deep is the fairway dredged?"], ["search", "tide"]):
+        done = leadline(*words, "--data-dir", filled)
+        assert "Not everything was searched: the vector index holds 0 chunks" in done.err
+        assert "verify --repair" in done.err
 
 
 def test_stats_show_every_index(leadline: Any, filled: Path) -> None:

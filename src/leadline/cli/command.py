@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from leadline.cli.display import print_error
+from leadline.cli.display import print_error, say
 from leadline.errors import ConfigError, LeadlineError
 
 if TYPE_CHECKING:
     from leadline.config import RunContext, Settings
+    from leadline.knowledge import KnowledgeBase
 
 FAILED, USAGE, PARTIAL, ABSTAINED, DIFFERENT = 1, 2, 3, 4, 5
 
@@ -55,6 +56,14 @@ def context_for(settings: "Settings", **given: Any) -> "RunContext":
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)]
         raise ConfigError(f"{'; '.join(problems)}.") from None
+
+
+def say_problems(base: "KnowledgeBase") -> None:
+    """Says on standard error that what was found may not be all there is."""
+    for problem in base.problems:
+        say(f"Not everything was searched: {problem}.", style="yellow", stderr=True)
+    if base.problems:
+        say("`leadline verify --repair` brings the indexes in step with the catalog.", stderr=True)
 
 
 def run(work: Coroutine[Any, Any, int], *, as_json: bool) -> NoReturn:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, say_problems, settings_for
 from leadline.cli.display import plain, print_json, say
 
 SNIPPET_CHARS = 300
@@ -30,6 +30,7 @@ def search(
         async with open_library(settings) as library:
             base = await library.collection(collection or settings.run.collection)
             found = await base.search(query, k)
+            say_problems(base)
         if as_json:
             print_json({"query": query, "results": found})
             return 0
