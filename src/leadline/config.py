@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from leadline.errors import ConfigError
 
@@ -55,7 +61,12 @@ class Settings(BaseSettings):
     """How an installation is set up. Unknown keys and values are errors that list what is allowed."""
 
     model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX, env_nested_delimiter="__", env_file=".env", extra="forbid", toml_file="leadline.toml"
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        env_file=".env",
+        extra="forbid",
+        toml_file="leadline.toml",
     )
 
     data_dir: Path = Field(Path(".leadline"), description="Folder of the catalog, the indexes and the threads.")
@@ -86,7 +97,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Keyword, environment, .env, leadline.toml; the first that names a key wins."""
+        """Keyword, environment, .env, leadline.toml; the first that names a key wins.
+
+        A .env is everybody's: what it sets for other programs, such as their API keys, is none of ours.
+        """
+        if isinstance(dotenv_settings, DotEnvSettingsSource):
+            ours = {k: v for k, v in dotenv_settings.env_vars.items() if k.upper().startswith(ENV_PREFIX)}
+            dotenv_settings.env_vars = ours
         return (
             init_settings,
             env_settings,

@@ -1,0 +1,52 @@
+"""Settings: where they come from, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from leadline.config import load_settings
+from leadline.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_unknown_settings_are_refused_wherever_they_stand(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name, with what is allowed: in the environment, in .env, in leadline.toml."""
+    (folder / ".env").write_text("LEADLINE_CHUNKTOKENS=100\n")
+    with pytest.raises(ConfigError, match="chunktokens"):
+        load_settings()
+    (folder / ".env").unlink()
+    (folder / "leadline.toml").write_text("chunktokens = 100\n")
+    with pytest.raises(ConfigError, match="chunktokens"):
+        load_settings()
+    (folder / "leadline.toml").unlink()
+    monkeypatch.setenv("LEADLINE_CHUNKTOKENS", "100")
+    with pytest.raises(ConfigError, match="LEADLINE_CHUNKTOKENS") as caught:
+        load_settings()
+    assert "LEADLINE_CHUNK_TOKENS" in caught.value.hint
+
+
+def test_what_a_dotenv_file_says_to_others_is_let_be(folder: Path) -> None:
+    """An API key or another program's setting beside ours is no error; ours are read."""
+    (folder / ".env").write_text("OPENAI_API_KEY=secret\nleadline_port=9000\nLEADLINE_RUN__TOP_K=7\n")
+    settings = load_settings()
+    assert (settings.port, settings.run.top_k) == (9000, 7)
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`LEADLINE_DATA_DIR=` doesn't spread the data over the working directory."""
+    monkeypatch.setenv("LEADLINE_DATA_DIR", "")
+    assert load_settings().data_dir == Path(".leadline")
+
+
+@pytest.mark.parametrize(("name", "value"), [("VECTOR_BACKEND", "faiss"), ("LEXICAL_BACKEND", "x"), ("PORT", "abc")])
+def test_a_bad_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """The message names the setting and, where there is a choice, what may be chosen."""
+    monkeypatch.setenv(f"LEADLINE_{name}", value)
+    with pytest.raises(ConfigError, match=name.lower()):
+        load_settings()
