@@ -59,10 +59,10 @@ def decide(
 
 def _on_relevant(grounding: Grounding, remedies: Remedies) -> Decision:
     if grounding == "grounded":
-        return _finish("answered", "The evidence is relevant and every sentence is supported by it.")
+        return _finish("answered", "The passages are relevant and every sentence is supported by them.")
     if grounding == "unverified":
-        return _finish("answered", "The evidence is relevant, but the answer could not be checked.", "unverified")
-    return _remedy(("retry", "escalate"), remedies, f"The evidence is relevant, but {_ANSWER[grounding]}")
+        return _finish("answered", "The passages are relevant, but the answer could not be checked.", "unverified")
+    return _remedy(("retry", "escalate"), remedies, f"The passages are relevant, but {_ANSWER[grounding]}")
 
 
 def _on_irrelevant(grounding: Grounding, remedies: Remedies) -> Decision:

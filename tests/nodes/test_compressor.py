@@ -78,3 +78,9 @@ def test_lines_of_a_page_join_and_headings_and_rows_stand_alone() -> None:
         "- item one",
         "- item two",
     ]
+
+
+def test_a_full_stop_in_a_cell_ends_no_row() -> None:
+    """A table's row is one sentence."""
+    text = "| Model | Max. head (m) |\n|---|---|\n| A. B. | 3 |"
+    assert [sentence for _, _, sentence in sentence_spans(text)] == text.split("\n")

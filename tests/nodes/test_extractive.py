@@ -12,10 +12,10 @@ class Given:
 
     def __init__(self, *logits: float) -> None:
         self.logits = logits
-        self.read: list[str] = []
+        self.read: list[list[str]] = []
 
     def score_sentences(self, question: str, sentences: Sequence[str]) -> list[float]:
-        self.read = list(sentences)
+        self.read.append(list(sentences))
         return list(self.logits)
 
 
@@ -67,7 +67,7 @@ def test_questions_and_headings_answer_nothing(passage: Any) -> None:
     scorer = Given(1)
     evidence = [block(passage, 1, "# Codes", "What is the code?", "It is 7719.", headings=["Vault", "Codes"])]
     assert texts(quotes_for("q", evidence, scorer)) == ["It is 7719."]
-    assert scorer.read == ["Vault, Codes: It is 7719."]
+    assert scorer.read == [["Vault, Codes: It is 7719."], ["It is 7719."]]
 
 
 def test_rows_stand_alone_and_sentences_run_on() -> None:
@@ -95,3 +95,41 @@ def test_a_number_in_the_question_must_be_in_the_quote(passage: Any) -> None:
     flood = [block(passage, 1, "The water stood 2.3 metres above the tide.", headings=["The flood of 1953"])]
     quotes = quotes_for("How high stood the water in 1953?", flood, Given(4))
     assert texts(quotes) == ["The water stood 2.3 metres above the tide."]
+
+
+def test_a_code_that_no_passage_names_is_not_answered(passage: Any) -> None:
+    """What is said of the FP-200 is no answer about the FP-300, unless the passage names it somewhere."""
+    evidence = [block(passage, 1, "The FP-200 weighs 19.5 kg.")]
+    assert quotes_for("How much does the FP-300 weigh?", evidence, Given(4)) == []
+    assert texts(quotes_for("How much does the fp 200 weigh?", evidence, Given(4))) == ["The FP-200 weighs 19.5 kg."]
+    under = [block(passage, 1, "It weighs 23 kg.", headings=["Pump FP-300"])]
+    assert texts(quotes_for("How much does the FP-300 weigh?", under, Given(4))) == ["It weighs 23 kg."]
+
+
+def test_a_single_capital_names_too(passage: Any) -> None:
+    """Site D is not site B, though both have wells and only the headings tell."""
+    evidence = [
+        block(passage, 1, "Its well is 21 metres deep.", headings=["Site B"]),
+        block(passage, 2, "Its well is 18 metres deep.", headings=["Site D"]),
+    ]
+    assert texts(quotes_for("How deep is the well at site D?", evidence, Given(4, 4))) == [
+        "Its well is 18 metres deep."
+    ]
+
+
+def test_what_a_list_item_says_itself_decides_among_its_like(passage: Any) -> None:
+    """Under one heading all items score alike; the one that speaks of the thing asked is quoted."""
+
+    class OnItsOwn(Given):
+        def score_sentences(self, question: str, sentences: Sequence[str]) -> list[float]:
+            under = sentences[0].startswith("Ginger cake")
+            return [3.0, 2.9] if under else [-2.0, 1.0]
+
+    evidence = [block(passage, 1, "- 250 g flour", "- 2 tsp ginger", headings=["Ginger cake"])]
+    assert texts(quotes_for("How much ginger?", evidence, OnItsOwn())) == ["- 2 tsp ginger"]
+
+
+def test_the_header_of_a_table_states_nothing(passage: Any) -> None:
+    """A header row and the rule under it are not quoted; a row is."""
+    evidence = [block(passage, 1, "| Part | Kg |", "|---|---|", "| Bolt | 2 |")]
+    assert texts(quotes_for("How heavy is the bolt?", evidence, Given(4))) == ["| Bolt | 2 |"]

@@ -4,7 +4,7 @@ Knows the sentence scorer's sign: only a positive logit is worth quoting, and no
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,14 +14,16 @@ from leadline.state import EvidenceBlock
 
 MAX_SENTENCES = 3
 # A further sentence must come this near to the best one's logit, and be less alike than this to those chosen.
-NEAR_BEST = 0.66
+NEAR_BEST = 1.0
 TOO_ALIKE = 0.8
 
 _ENDS = (".", "!", "?", "。", "！", "？", "…", ".”", '."', ".)", "؟", "।")
 NEW_PARAGRAPH = "\n\n"
 _HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
-# Words with a digit in them: numbers, codes, versions.
+# What a question names exactly: words with a digit in them (numbers, codes, versions) and single capitals (site D).
 _NUMBERED = re.compile(r"[\w.,/-]*\d(?:[\w.,/-]*\w)?")
+_LETTER = re.compile(r"\b[B-HJ-Z]\b")
+_TABLE_RULE = re.compile(r"\|?\s*:?-{3,}")
 
 
 class SentenceScorer(Protocol):
@@ -43,18 +45,24 @@ class Quote:
 def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: SentenceScorer) -> list[Quote]:
     """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
 
-    One batched model call: run it in a thread. Raises ModelError.
+    A sentence says little without the headings it stands under, so its sign is that of both together; among those of
+    a list or a table, whose headings are the same, what they say by themselves decides too.
+    Two batched model calls, one without headings: run it in a thread. Raises ModelError.
     """
     possible = list(_quotable(evidence))
-    if not possible:
+    if not possible or _names_another_code(question, evidence):
         return []
-    logits = scorer.score_sentences(question, [_with_headings(quote, evidence) for quote in possible])
+    headings = {block["n"]: _headings(block) for block in evidence}
+    under = [f"{headings[quote.n]}: {quote.text}" if headings[quote.n] else quote.text for quote in possible]
+    signs = scorer.score_sentences(question, under)
+    plain_texts = [quote.text for quote in possible]
+    alone = signs if plain_texts == under else scorer.score_sentences(question, plain_texts)
     scored = [
-        Quote(quote.n, quote.start, quote.text, float(logit))
-        for quote, logit in zip(possible, logits, strict=True)
-        if is_scored(logit) and logit > 0
+        Quote(quote.n, quote.start, quote.text, (float(sign) + float(plain)) / 2)
+        for quote, sign, plain in zip(possible, signs, alone, strict=True)
+        if is_scored(sign) and sign > 0 and is_scored(plain)
     ]
-    best = _best(_naming(question, scored))
+    best = _best(_naming(question, scored, headings))
     order = {block["n"]: place for place, block in enumerate(evidence)}
     return sorted(best, key=lambda quote: (order[quote.n], quote.start))
 
@@ -73,19 +81,33 @@ def as_answer(quotes: Sequence[Quote]) -> list[str]:
     return pieces
 
 
-def _with_headings(quote: Quote, evidence: Sequence[EvidenceBlock]) -> str:
-    """What the scorer reads: a sentence says little without the headings it stands under, from the title down."""
-    headings = next(block["document"]["metadata"].get("headings") or [] for block in evidence if block["n"] == quote.n)
-    return f"{', '.join(headings)}: {quote.text}" if headings else quote.text
+def _headings(block: EvidenceBlock) -> str:
+    """The headings a passage stands under, from the title down."""
+    return ", ".join(block["document"]["metadata"].get("headings") or [])
 
 
-def _quotable(evidence: Sequence[EvidenceBlock]) -> list[Quote]:
-    return [
-        Quote(block["n"], start, _as_quoted(text))
-        for block in evidence
-        for start, _, text in block["sentences"]
-        if not text.endswith(("?", "？", "؟")) and not _HEADING.match(text)
-    ]
+def _names_another_code(question: str, evidence: Sequence[EvidenceBlock]) -> bool:
+    """Whether the question is about a code (FP-300, E-131) that no passage has anywhere: what they say is of others."""
+    codes = {_squeezed(code) for code in _NUMBERED.findall(question) if any(map(str.isalpha, code))}
+    documents = [block["document"] for block in evidence]
+    named = " ".join(
+        _squeezed(f"{d['content']} {d['metadata'].get('headings')} {d['metadata'].get('file_name')}") for d in documents
+    )
+    return any(code not in named for code in codes)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _quotable(evidence: Sequence[EvidenceBlock]) -> Iterator[Quote]:
+    """The sentences that state something: no questions, no headings, no table's header row."""
+    for block in evidence:
+        following = [text for _, _, text in block["sentences"][1:]] + [""]
+        for (start, _, text), after in zip(block["sentences"], following, strict=True):
+            is_header = text.startswith("|") and _TABLE_RULE.match(after)
+            if not (is_header or text.endswith(("?", "？", "؟")) or _HEADING.match(text)):
+                yield Quote(block["n"], start, _as_quoted(text))
 
 
 def _as_quoted(text: str) -> str:
@@ -93,17 +115,21 @@ def _as_quoted(text: str) -> str:
     return clean_answer(" ".join(text.split()), frozenset())[0]
 
 
-def _naming(question: str, scored: Sequence[Quote]) -> Sequence[Quote]:
-    """Those that name the numbers and codes of the question, if any does: `berth 3` is not berth 7."""
-    asked = set(_NUMBERED.findall(question.casefold()))
-    named = [quote for quote in scored if asked <= set(_NUMBERED.findall(quote.text.casefold()))]
+def _naming(question: str, scored: Sequence[Quote], headings: Mapping[int, str]) -> Sequence[Quote]:
+    """Those that name what the question names exactly, if any does: `berth 3` is not berth 7."""
+    asked = _exact(question)
+    named = [quote for quote in scored if asked <= _exact(f"{headings[quote.n]} {quote.text}")]
     return named or scored
+
+
+def _exact(text: str) -> set[str]:
+    return {*_NUMBERED.findall(text.casefold()), *_LETTER.findall(text)}
 
 
 def _best(scored: Sequence[Quote]) -> list[Quote]:
     chosen: list[Quote] = []
     for quote in sorted(scored, key=lambda quote: -quote.logit):
-        if len(chosen) == MAX_SENTENCES or quote.logit < NEAR_BEST * (chosen[0].logit if chosen else quote.logit):
+        if len(chosen) == MAX_SENTENCES or (chosen and quote.logit < chosen[0].logit - NEAR_BEST):
             break
         if all(_likeness(quote.text, other.text) < TOO_ALIKE for other in chosen):
             chosen.append(quote)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from leadline.sentences import sentence_spans as split
+from leadline.sentences import trimmed
 
 Span = tuple[int, int, str]
 
@@ -21,6 +22,9 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
 
 
 def _sentences(text: str, start: int, end: int, language: str) -> Iterator[Span]:
+    if text.startswith("|", start) and (row := trimmed(text, start, end)):  # a full stop in a cell ends nothing
+        yield *row, text[row[0] : row[1]]
+        return
     for begin, stop in split(text[start:end], language):
         yield start + begin, start + stop, text[start + begin : start + stop]
 
