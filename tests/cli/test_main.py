@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,18 @@ def test_serving_beyond_this_machine_is_refused(leadline: Any, tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to one process")
+def test_a_taken_port_is_an_error(tmp_path: Path) -> None:
+    """Exit code 1, not one that means something else; what is the matter stands on standard error."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = ["serve", "--port", str(taken.getsockname()[1]), "--data-dir", str(tmp_path)]
+        code = f"import sys; from leadline.cli import main; sys.argv = ['leadline', *{words!r}]; main()"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "in use" in done.stderr
+
+
 def test_a_server_ends_well_by_ctrl_c(tmp_path: Path) -> None:
     """Interrupting is how a server is ended: exit code 0 and no error."""
     words = ["serve", "--port", "0", "--data-dir", str(tmp_path)]

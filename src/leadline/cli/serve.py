@@ -52,7 +52,9 @@ async def _serve(settings: "Settings", host: str, port: int) -> int:
     config = uvicorn.Config(create_app(settings), host=host, port=port, log_level="info", server_header=False)
     server = uvicorn.Server(config)
     say("Ctrl-C ends the server.", stderr=True)
-    with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C is how a server ends; uvicorn raises it again at its end
+    # CancelledError: Ctrl-C is how a server ends; uvicorn raises it again at its end. SystemExit: uvicorn can't listen
+    # there, has said why, and would end the process with a code that means something else here.
+    with contextlib.suppress(asyncio.CancelledError, SystemExit):
         await server.serve()
-        await asyncio.sleep(0)  # where that arrives
+        await asyncio.sleep(0)  # where the first of them arrives
     return 0 if server.started else FAILED
