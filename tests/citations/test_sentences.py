@@ -107,3 +107,12 @@ def test_saying_that_there_is_no_answer(text: str) -> None:
 def test_a_denial_is_not_an_abstention(text: str) -> None:
     """What the documents deny is an answer."""
     assert not says_no_answer(text)
+
+
+def test_a_day_ends_no_sentence_in_a_language_that_writes_it_with_a_dot() -> None:
+    """`14. Oktober` stays whole in German."""
+    text = "Der Zähler wird am 14. Oktober 2025 getauscht. [1] Die Rate ist zum 15. des Monats fällig. [1]"
+    assert [s.text for s in answer_sentences(text, "de")] == [
+        "Der Zähler wird am 14. Oktober 2025 getauscht.",
+        "Die Rate ist zum 15. des Monats fällig.",
+    ]

@@ -4,6 +4,7 @@ Knows evidence blocks and rules; knows no model. A sentence without a mark is lo
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -50,7 +51,7 @@ def check_answer(answer: str, evidence: Sequence[EvidenceBlock], question: str) 
     """
     text, unknown = clean_answer(answer, {block["n"] for block in evidence})
     problems = [Problem("unknown_source", f"[{n}]") for n in unknown]
-    sentences = answer_sentences(text)
+    sentences = answer_sentences(text, _language(text, evidence))
     claims = [s for s in sentences if s.claim and not says_no_answer(s.text)]
     if not claims:
         return AnswerCheck(text, [], "no_answer", problems)
@@ -59,6 +60,13 @@ def check_answer(answer: str, evidence: Sequence[EvidenceBlock], question: str) 
     citations = [_citation(c, span) for c in checked for span in c.spans]
     grounded = all(c.verified for c in checked)
     return AnswerCheck(_with_marks(text, checked), citations, "grounded" if grounded else "ungrounded", problems)
+
+
+def _language(text: str, evidence: Sequence[EvidenceBlock]) -> str:
+    """The language an answer is most likely in: that of most passages it cites."""
+    cited = [block for block in evidence if f"[{block['n']}]" in text] or evidence
+    languages = Counter(str(block["document"]["metadata"].get("language") or "en") for block in cited)
+    return languages.most_common(1)[0][0] if languages else "en"
 
 
 def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str) -> _Checked:

@@ -41,11 +41,17 @@ class Sentence:
     claim: bool = True
 
 
-def answer_sentences(text: str) -> list[Sentence]:
-    """The sentences in order. A mark behind a full stop belongs to the sentence before it."""
+def answer_sentences(text: str, language: str = "en") -> list[Sentence]:
+    """The sentences in order. A mark behind a full stop belongs to the sentence before it.
+
+    `language` (ISO 639-1) tells whether `14.` ends a sentence or is a day.
+    """
     markers = parse_markers(text)
     masked = _without_marks(text, markers)
-    return [s for start, end, claim in _blocks(masked) for s in _split(masked, start, end, claim, markers)]
+    pieces = [
+        (bounds, claim) for start, end, claim in _blocks(masked) for bounds in _bounds(masked, start, end, language)
+    ]
+    return [_sentence(masked, *bounds, claim, markers) for bounds, claim in pieces]
 
 
 def _without_marks(text: str, markers: list[Marker]) -> str:
@@ -99,22 +105,22 @@ def _claims_nothing(line: str, following: list[str]) -> bool:
     )
 
 
-def _split(masked: str, start: int, end: int, claim: bool, markers: list[Marker]) -> Iterator[Sentence]:
+def _bounds(masked: str, start: int, end: int, language: str) -> list[tuple[int, int]]:
     bullet = _BULLET.match(masked, start, end)
     body = bullet.end() if bullet else start
     if _TABLE_ROW.match(masked[start:end]):
-        bounds = [(start, end)]
-    else:
-        bounds = [(body + first, body + last) for first, last in boundaries(masked[body:end])]
-    bounds = _joined(masked, bounds)
-    for first, last in bounds:
-        words = _plain(masked[first:last])
-        inside = [m for m in markers if first <= m.start < last]
-        shown = first + len(masked[first:last]) - len(masked[first:last].lstrip())
-        begin = min([shown, *(m.start for m in inside)])
-        finish = max([first + len(masked[first:last].rstrip()), *(m.end for m in inside)])
-        numbers = tuple(dict.fromkeys(n for m in inside for n in m.numbers))
-        yield Sentence(begin, finish, words, numbers, claim and states_something(words))
+        return _joined(masked, [(start, end)])
+    return _joined(masked, [(body + first, body + last) for first, last in boundaries(masked[body:end], language)])
+
+
+def _sentence(masked: str, first: int, last: int, claim: bool, markers: list[Marker]) -> Sentence:
+    words = _plain(masked[first:last])
+    inside = [m for m in markers if first <= m.start < last]
+    shown = first + len(masked[first:last]) - len(masked[first:last].lstrip())
+    begin = min([shown, *(m.start for m in inside)])
+    finish = max([first + len(masked[first:last].rstrip()), *(m.end for m in inside)])
+    numbers = tuple(dict.fromkeys(n for m in inside for n in m.numbers))
+    return Sentence(begin, finish, words, numbers, claim and states_something(words))
 
 
 def _joined(masked: str, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
