@@ -79,7 +79,7 @@ def test_a_conversation_is_continued(leadline: Any, filled: Path) -> None:
 def test_an_unknown_collection_is_one_clear_message(leadline: Any, filled: Path) -> None:
     """Exit code 1, the collections that exist, no traceback; the same as an object with --json."""
     done = leadline("ask", "x?", "--collection", "nope", "--data-dir", filled)
-    assert done.code == 1
+    assert (done.code, done.out) == (1, "")
     assert "nope" in done.err
     assert "Traceback" not in done.err
     as_json = leadline("ask", "x?", "--collection", "nope", "--data-dir", filled, "--json")

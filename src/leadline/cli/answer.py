@@ -117,7 +117,7 @@ class RunView:
             show_trace(self.steps, result)
 
     def _answer(self, result: dict[str, Any]) -> None:
-        if self.streamed.strip() == result["answer"].strip():
+        if self.streamed and self.streamed.strip() == result["answer"].strip():
             say()
         elif result["answer"]:
             say(result["answer"], style="bold yellow" if result["status"] == "abstained" else None)
