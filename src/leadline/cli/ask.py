@@ -80,7 +80,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
                 nearest = [] if as_json else await nearest_passages(app.library, context.collection, result)
                 view.end(result, nearest)
                 if result["queries"]:  # the collection is open, so asking costs nothing
-                    say_problems(await app.library.collection(context.collection))
+                    await say_problems(await app.library.collection(context.collection))
         return EXIT_CODES.get(result["status"], FAILED)
 
     run(work(), as_json=as_json)

@@ -58,8 +58,15 @@ def context_for(settings: "Settings", **given: Any) -> "RunContext":
         raise ConfigError(f"{'; '.join(problems)}.") from None
 
 
-def say_problems(base: "KnowledgeBase") -> None:
-    """Says on standard error that what was found may not be all there is."""
+def say_empty(collection: str) -> None:
+    """Says on standard error that there is nothing in a collection yet, and what to do."""
+    say(f"The collection {collection} is empty. `leadline ingest PATH` puts documents in.", stderr=True)
+
+
+async def say_problems(base: "KnowledgeBase") -> None:
+    """Says on standard error why what was found may not be all there is: nothing put in, or an index at fault."""
+    if not await base.count():
+        say_empty(base.name)
     for problem in base.problems:
         say(f"Not everything was searched: {problem}.", style="yellow", stderr=True)
     if base.problems:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leadline.cli.command import DIFFERENT, PARTIAL, AsJson, Collection, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import (
+    DIFFERENT,
+    PARTIAL,
+    AsJson,
+    Collection,
+    DataDir,
+    LockTimeout,
+    run,
+    say_empty,
+    settings_for,
+)
 from leadline.cli.display import is_interactive, plain, print_json, say, table
 from leadline.errors import ConfigError, StoreError
 
@@ -41,7 +51,7 @@ def ls(collection: Collection = None, data_dir: DataDir = None, as_json: AsJson 
             rows = [[s.file_name, s.chunks, _day(s.created), s.doc_id[:SHORT_ID], "; ".join(s.notes)] for s in sources]
             table(["file", "chunks", "added", "id", "notes"], rows)
         else:
-            say(f"The collection {name} is empty. `leadline ingest PATH` puts documents in.", stderr=True)
+            say_empty(name)
         return 0
 
     run(work(), as_json=as_json)

@@ -30,7 +30,7 @@ def search(
         async with open_library(settings) as library:
             base = await library.collection(collection or settings.run.collection)
             found = await base.search(query, k)
-            say_problems(base)
+            await say_problems(base)
         if as_json:
             print_json({"query": query, "results": found})
             return 0
