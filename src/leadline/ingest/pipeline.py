@@ -22,6 +22,7 @@ from leadline.errors import LeadlineError, ModelError
 from leadline.events import DocumentSaved, DocumentsPruned, Event, ItemFailed
 from leadline.ingest.extracted import Limits
 from leadline.ingest.files import iter_files
+from leadline.ingest.handover import quick_handover
 from leadline.ingest.prepare import prepare
 from leadline.knowledge import KnowledgeBase, PutReport, PutStatus
 from leadline.knowledge.identity import hash_of
@@ -116,6 +117,7 @@ async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     files = await asyncio.to_thread(_files, paths)
     tell = on_event or (lambda _: None)
     async with (
+        quick_handover(),
         aclosing(_prepared(kb, files, settings)) as prepared,
         aclosing(_batches(prepared)) as batches,
         aclosing(_puts(kb, batches, dry_run)) as puts,
