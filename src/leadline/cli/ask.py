@@ -55,9 +55,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from the documents, with sources. Exit code 4: no answer was found."""
-    consent = "yes" if yes else None
-    given: dict[str, Any] = {"collection": collection, "web": web, "llm": llm, "web_consent": consent}
-    given["show_prompts"] = show_prompts or None
+    given: dict[str, Any] = {"collection": collection, "web": web, "llm": llm}
+    given |= {"web_consent": "yes" if yes else None, "show_prompts": show_prompts or None}
 
     async def work() -> int:
         from leadline.cli.answer import RunView
@@ -77,8 +76,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
                         result = event.result
                     else:
                         view.show(event)
-                nearest = [] if as_json else await nearest_passages(app.library, context.collection, result)
-                view.end(result, nearest)
+                view.end(result, [] if as_json else await nearest_passages(app.library, context.collection, result))
                 if result["queries"]:  # the collection is open, so asking costs nothing
                     await say_problems(await app.library.collection(context.collection))
         return EXIT_CODES.get(result["status"], FAILED)
