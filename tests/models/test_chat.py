@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.servers.chat_server import Reply, says
 
-from leadline.errors import ChatFailed, ChatInterrupted
+from leadline.errors import ChatFailed, ChatInterrupted, ConfigError
 from leadline.models import chat
 from leadline.models.base import ChatUsage
 from leadline.models.chat import LiteLLMChat
@@ -129,7 +129,7 @@ async def test_lasting_failures_are_not_tried_again(chat_server: Any, status: in
 
 async def test_an_unknown_provider_is_explained() -> None:
     """A model string without a provider fails before anything is sent, and says how to write it."""
-    with pytest.raises(ChatFailed, match="provider/model"):
+    with pytest.raises(ConfigError, match="provider/model"):
         await collect(LiteLLMChat("nonsense-model"))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from leadline.config import Settings
-from leadline.errors import ChatFailed, ChatInterrupted
+from leadline.errors import ChatFailed, ChatInterrupted, ConfigError
 from leadline.models.base import ChatDelta, ChatModel, ChatUsage, T
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
 
@@ -50,8 +50,8 @@ class LiteLLMChat:
     async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
         """Yields the reply piece by piece; the last piece has the finish reason and the usage.
 
-        Raises ChatFailed before the first piece, ChatInterrupted when the stream breaks or ends without a finish
-        reason: what came until then is no answer.
+        Raises ConfigError for a model that no provider has, ChatFailed before the first piece, ChatInterrupted when
+        the stream breaks or ends without a finish reason: what came until then is no answer.
         """
         litellm = await self._library()
         options = {"stream": True, "stream_options": {"include_usage": True}}
@@ -172,7 +172,7 @@ class LiteLLMChat:
             litellm.get_llm_provider(self._model, api_base=self._api_base)
         except _failures(litellm):
             hint = "Name it as provider/model, such as openai/gpt-4o-mini or ollama/qwen2.5."
-            raise ChatFailed(f"LiteLLM knows no provider for the model {self._model!r}.", hint=hint) from None
+            raise ConfigError(f"LiteLLM knows no provider for the model {self._model!r}.", hint=hint) from None
         return litellm
 
     def _usage(self, litellm: Any, response: Any) -> ChatUsage | None:
