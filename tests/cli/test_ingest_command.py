@@ -92,3 +92,16 @@ def test_a_folder_without_documents_is_no_success(leadline: Any, tmp_path: Path)
     done = leadline("ingest", tmp_path / "empty", "--data-dir", tmp_path / "data")
     assert done.code == 1
     assert "No supported files" in done.err
+
+
+def test_files_of_unread_kinds_are_counted(leadline: Any, tmp_path: Path) -> None:
+    """What a folder holds beside documents is left out, and said: nobody should think that it went in."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.md").write_text("The vault code is 7719.", encoding="utf-8")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "hidden.jpg").write_bytes(b"\xff\xd8\xff")
+    done = leadline("ingest", folder, "--data-dir", tmp_path / "data")
+    assert done.code == 0
+    assert ".jpg (1)" in done.err

@@ -63,6 +63,9 @@ def _show(report: "IngestReport") -> None:
         table(columns, rows, bad=[n for n, row in enumerate(report.rows) if row.status == "failed"])
     else:
         say("No supported files were found.", stderr=True)
+    if report.skipped:
+        kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(report.skipped.items()))
+        say(f"Left out, since no loader reads their kind: {kinds}.", stderr=True)
     if report.pruned is not None:
         names = f": {', '.join(report.pruned_names)}" if report.pruned_names else ""
         why = f" ({report.pruned.reason})" if report.pruned.reason else ""
@@ -77,6 +80,7 @@ def _as_dict(report: "IngestReport") -> dict[str, Any]:
     return {
         "files": [asdict(row) for row in report.rows],
         "failed": report.failed,
+        "skipped": report.skipped,
         "chunks": report.chunks,
         "seconds": round(report.seconds, 3),
         "dry_run": report.dry_run,

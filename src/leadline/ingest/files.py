@@ -4,6 +4,7 @@ Knows folders, links and suffixes. Opens no file.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -36,6 +37,12 @@ def iter_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
                 yield path, uri
 
 
+def unread_kinds(paths: Iterable[Path]) -> Counter[str]:
+    """Suffix → number, of the files in the folders of `paths` that are left out because no loader reads their kind."""
+    names = (path.name for root in paths for path in _visible(root))
+    return Counter(Path(name).suffix.lower() or "no suffix" for name in names if not is_supported(name))
+
+
 def _under(root: Path) -> Iterator[tuple[Path, str]]:
     if root.is_dir():
         yield from _walk(root)
@@ -45,10 +52,16 @@ def _under(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _walk(root: Path) -> Iterator[tuple[Path, str]]:
     inside = root.resolve()
+    for path in _visible(root):
+        wanted = is_supported(path.name) and path.is_file()
+        if wanted and path.resolve().is_relative_to(inside):
+            yield path, path.relative_to(root).as_posix()
+
+
+def _visible(root: Path) -> Iterator[Path]:
+    """What stands in a folder and those below it, but for what is hidden."""
     for folder, folders, names in os.walk(root):  # links to folders are not followed
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            path = Path(folder) / name
-            wanted = not name.startswith(".") and is_supported(name) and path.is_file()
-            if wanted and path.resolve().is_relative_to(inside):
-                yield path, path.relative_to(root).as_posix()
+            if not name.startswith("."):
+                yield Path(folder) / name

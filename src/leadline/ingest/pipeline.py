@@ -21,7 +21,7 @@ from leadline.drafts import SourceDraft
 from leadline.errors import LeadlineError, ModelError
 from leadline.events import DocumentSaved, DocumentsPruned, Event, ItemFailed
 from leadline.ingest.extracted import Limits
-from leadline.ingest.files import iter_files
+from leadline.ingest.files import iter_files, unread_kinds
 from leadline.ingest.handover import quick_handover
 from leadline.ingest.prepare import prepare
 from leadline.knowledge import KnowledgeBase, PutReport, PutStatus
@@ -61,13 +61,17 @@ class Progress:
 
 @dataclass(slots=True)
 class IngestReport:
-    """The rows in the order of the files. `pruned` is set after a sync. In a dry run nothing was changed."""
+    """The rows in the order of the files. `pruned` is set after a sync. In a dry run nothing was changed.
+
+    `skipped`: suffix → number of the files in the folders whose kind no loader reads.
+    """
 
     dry_run: bool = False
     rows: list[FileRow] = field(default_factory=list)
     seconds: float = 0.0
     pruned: DocumentsPruned | None = None
     pruned_names: tuple[str, ...] = ()
+    skipped: dict[str, int] = field(default_factory=dict)
 
     @property
     def failed(self) -> int:
@@ -115,6 +119,7 @@ async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     started = time.monotonic()
     report = IngestReport(dry_run=dry_run)
     files = await asyncio.to_thread(_files, paths)
+    report.skipped = dict(await asyncio.to_thread(unread_kinds, paths))
     tell = on_event or (lambda _: None)
     async with (
         quick_handover(),
