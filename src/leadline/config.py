@@ -70,7 +70,7 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(Path(".leadline"), description="Folder of the catalog, the indexes and the threads.")
-    vector_backend: Literal["chroma"] = "chroma"
+    vector_backend: Literal["chroma", "faiss"] = "chroma"
     lexical_backend: Literal["tantivy", "rank-bm25"] = "tantivy"
     stemmer: Literal["english", "none"] = "english"
     embedding_model: str = Field("embedded", description="embedded, or a sentence-transformers name or folder.")

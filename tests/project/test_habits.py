@@ -79,6 +79,7 @@ OWNERS = {
     "chromadb": "stores/chroma",
     "tantivy": "stores/",
     "rank_bm25": "stores/",
+    "faiss": "stores/",
     "networkx": "stores/",
     "litellm": "models/",
     "onnxruntime": "models/",

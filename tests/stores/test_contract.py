@@ -19,7 +19,8 @@ from leadline.stores.base import ChunkRecord, Hit, Vector, Where
 from leadline.stores.catalog import Catalog
 from leadline.stores.lease import hold_lease
 
-BACKENDS = ("chroma", "tantivy", "rank-bm25", "graph")
+VECTOR_BACKENDS = ("chroma", "faiss")
+BACKENDS = (*VECTOR_BACKENDS, "tantivy", "rank-bm25", "graph")
 DIMENSION = 16
 # One more than Chroma 1.5.9 takes at once.
 BEYOND_BATCH = 5462
@@ -37,7 +38,7 @@ class Backend:
     async def find(self, topic: str, *, k: int = 10, where: Where | None = None) -> list[Hit]:
         """Chunks about a topic: by its vector, by its word, or by its name."""
         match self.name:
-            case "chroma":
+            case "chroma" | "faiss":
                 return await self.store.search(vector_of(topic), k=k, where=where)
             case "graph":
                 return await self.store.search(f"what of {topic.lower()}", k=k, where=where)
@@ -47,7 +48,7 @@ class Backend:
     async def find_ids(self, topic: str, *, k: int = 10, where: Where | None = None) -> list[str]:
         """The chunk ids of `find`, of those that are really about the topic."""
         hits = await self.find(topic, k=k, where=where)
-        return [hit.chunk_id for hit in hits if self.name != "chroma" or hit.score > 0.99]
+        return [hit.chunk_id for hit in hits if self.name not in VECTOR_BACKENDS or hit.score > 0.99]
 
 
 def vector_of(topic: str) -> Vector:
@@ -68,8 +69,8 @@ async def open_backend(name: str, folder: Path) -> AsyncIterator[Backend]:
     """The backend over `folder`, open and ready."""
     path = folder / name
     match name:
-        case "chroma":
-            async with open_vector_store("chroma", path=path) as store:
+        case "chroma" | "faiss":
+            async with open_vector_store(name, path=path) as store:
                 await store.ensure_ready(DIMENSION)
                 yield Backend(name, store)
         case "graph":

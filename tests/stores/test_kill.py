@@ -21,7 +21,7 @@ from leadline.stores import open_lexical_store, open_vector_store
 from leadline.stores.base import ChunkRecord
 
 async def main(backend, path):
-    if backend == "chroma":
+    if backend in ("chroma", "faiss"):
         opened = open_vector_store(backend, path=path)
     else:
         opened = open_lexical_store(backend, path=path, analyzer=Analyzer())
@@ -37,7 +37,7 @@ asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
 """
 
 
-@pytest.mark.parametrize("backend", ["chroma", "tantivy", "rank-bm25"])
+@pytest.mark.parametrize("backend", ["chroma", "faiss", "tantivy", "rank-bm25"])
 async def test_killed_writer_loses_nothing_acknowledged(backend: str, tmp_path: Path) -> None:
     """After kill -9 the store opens, knows every acknowledged chunk and takes new ones: no lock is left behind."""
     with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs
@@ -49,7 +49,7 @@ async def test_killed_writer_loses_nothing_acknowledged(backend: str, tmp_path: 
             acknowledged = int(writer.stdout.readline())
         writer.send_signal(signal.SIGKILL)
         acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
-    if backend == "chroma":
+    if backend in ("chroma", "faiss"):
         opened = open_vector_store(backend, path=tmp_path)
     else:
         opened = open_lexical_store(backend, path=tmp_path, analyzer=Analyzer())

@@ -23,7 +23,11 @@ def open_vector_store(backend: str, *, path: Path) -> VectorStore:
             from leadline.stores.chroma import ChromaVectorStore
 
             return ChromaVectorStore(path=path)
-    raise ConfigError(f"Unknown vector backend {backend!r}.", hint="Allowed: chroma.")
+        case "faiss":
+            from leadline.stores.faiss import FaissVectorStore
+
+            return FaissVectorStore(path=path)
+    raise ConfigError(f"Unknown vector backend {backend!r}.", hint="Allowed: chroma, faiss.")
 
 
 def open_lexical_store(backend: str, *, path: Path, analyzer: Analyzer) -> LexicalStore:
