@@ -77,7 +77,7 @@ async def test_other_width_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ManifestMismatch, match="width 4, not 5"):
             await store.upsert([chunk("a", wide)])
     async with ChromaVectorStore(path=tmp_path) as store:
-        with pytest.raises(ManifestMismatch, match="leadline reindex"):
+        with pytest.raises(ManifestMismatch, match="another collection"):
             await store.ensure_ready(5)
         with pytest.raises(ManifestMismatch, match="another embedding model"):
             await store.search(wide, k=1)
@@ -172,7 +172,7 @@ async def test_damaged_folder_is_refused_and_kept(name: str, harm: Callable[[Pat
     (path,) = tmp_path.rglob(name)  # noqa: ASYNC240 - a test
     harm(path)
     harmed = path.exists() and path.read_bytes()
-    with pytest.raises(StoreDamaged, match="leadline reindex"):
+    with pytest.raises(StoreDamaged, match="verify --repair"):
         async with ChromaVectorStore(path=tmp_path) as store:
             await store.search(X, k=1)
     assert (path.exists() and path.read_bytes()) == harmed

@@ -123,7 +123,7 @@ class ChromaVectorStore:
         if metric != self._metric:
             raise ManifestMismatch(
                 f"The Chroma collection {self._name} in {self._path} measures by {metric}, not by {self._metric}.",
-                hint="Set the metric back, or run `leadline reindex`.",
+                hint="Set the metric back, or use another collection.",
             )
         self._dimension = int((collection.metadata or {}).get("dimension") or 0)
 
@@ -148,7 +148,7 @@ class ChromaVectorStore:
             raise ManifestMismatch(
                 f"The Chroma collection {self._name} in {self._path} holds vectors of width {self._dimension}, "
                 f"not {width}: they come from another embedding model.",
-                hint="Set the embedding model back, or run `leadline reindex`.",
+                hint="Set the embedding model back, or use another collection.",
             )
 
     def _upsert(self, records: Sequence[ChunkRecord]) -> int:

@@ -47,7 +47,7 @@ def damaged(folder: Path, reason: str) -> StoreDamaged:
     """The error for a folder that can't be read."""
     return StoreDamaged(
         f"The Chroma folder {folder} can't be read: {reason}.",
-        hint="Nothing in it was changed. Move it away and run `leadline reindex`: the catalog keeps the vectors.",
+        hint="Nothing in it was changed. Move it away and run `leadline verify --repair`: the catalog has the vectors.",
     )
 
 

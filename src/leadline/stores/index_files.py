@@ -43,7 +43,7 @@ def check_manifest(folder: Path, expected: Mapping[str, str | int]) -> None:
         wanted = {key: expected[key] for key in differing}
         raise ManifestMismatch(
             f"The index in {folder} was built with {differing}, the settings say {wanted}.",
-            hint="Set it back, or run `leadline reindex`.",
+            hint="Set it back, or use another collection.",
         )
 
 
@@ -51,5 +51,5 @@ def damaged(place: Path, reason: str) -> StoreDamaged:
     """The error for an index that can't be read."""
     return StoreDamaged(
         f"The index at {place} can't be read: {reason}.",
-        hint="Nothing in it was changed. Run `leadline reindex`: it can be built again from the catalog.",
+        hint="Nothing in it was changed. Move its folder away; `leadline verify --repair` builds it from the catalog.",
     )
