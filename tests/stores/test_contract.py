@@ -143,7 +143,10 @@ class TestUpsert:
     async def test_takes_more_than_the_engine_does_at_once(self, backend: Backend) -> None:
         """A call larger than the engine's batch limit is split."""
         shared = record("x", "Numbat")
-        many = [ChunkRecord(f"c{n}", "d", shared.text, shared.vectors, {"n": n}) for n in range(BEYOND_BATCH)]
+        # Each vector its own: among thousands of equal ones an approximate index finds its way to few.
+        vectors = [*np.random.default_rng(5).normal(size=(BEYOND_BATCH - 1, DIMENSION)).astype(np.float32)]
+        vectors.append(shared.vectors[0])
+        many = [ChunkRecord(f"c{n}", "d", shared.text, (vector,), {"n": n}) for n, vector in enumerate(vectors)]
         await backend.store.upsert(many)
         assert await backend.store.count() == BEYOND_BATCH
         ids = {each.chunk_id for each in many}
