@@ -70,8 +70,14 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(Path(".leadline"), description="Folder of the catalog, the indexes and the threads.")
-    vector_backend: Literal["chroma", "faiss"] = "chroma"
-    lexical_backend: Literal["tantivy", "rank-bm25"] = "tantivy"
+    vector_backend: str = "chroma"
+    vector_options: dict[str, Any] = Field(
+        default_factory=dict, description="Options of the vector store, such as its url.", repr=False
+    )
+    lexical_backend: str = "tantivy"
+    lexical_options: dict[str, Any] = Field(
+        default_factory=dict, description="Options of the lexical store, such as its url.", repr=False
+    )
     stemmer: Literal["english", "none"] = "english"
     embedding_model: str = Field("embedded", description="embedded, or a sentence-transformers name or folder.")
     reranker_model: str = Field("embedded", description="embedded, or a sentence-transformers cross-encoder.")

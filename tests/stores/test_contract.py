@@ -1,13 +1,14 @@
 """What every index promises, run against each backend's real engine.
 
-A new backend is one more id in `BACKENDS` and, for a new kind of store, one more case in `open_backend`.
+A new backend is one more line in `ENGINES`, and for one with a server a fixture in `tests/servers` that starts it.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,26 +20,45 @@ from leadline.stores.base import ChunkRecord, Hit, Vector, Where
 from leadline.stores.catalog import Catalog
 from leadline.stores.lease import hold_lease
 
-VECTOR_BACKENDS = ("chroma", "faiss")
-BACKENDS = (*VECTOR_BACKENDS, "tantivy", "rank-bm25", "graph")
 DIMENSION = 16
 # One more than Chroma 1.5.9 takes at once.
 BEYOND_BATCH = 5462
 
+
+@dataclass(frozen=True)
+class Engine:
+    """How a backend is opened: its kind, its name in the registry, its options, and the fixture that gives more of
+    them for an engine that runs as a server (it skips where there is no such server)."""
+
+    kind: Literal["vector", "lexical", "graph"]
+    backend: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    server: str | None = None
+
+
+ENGINES = {
+    "chroma": Engine("vector", "chroma"),
+    "faiss": Engine("vector", "faiss"),
+    "tantivy": Engine("lexical", "tantivy"),
+    "rank-bm25": Engine("lexical", "rank-bm25"),
+    "graph": Engine("graph", "graph"),
+}
+
 Opener = Callable[[], AbstractAsyncContextManager["Backend"]]
+OpenAt = Callable[[Path], AbstractAsyncContextManager["Backend"]]
 
 
 @dataclass
 class Backend:
     """A store, and one way of asking that fits all kinds: for the records that are about `topic`."""
 
-    name: str
+    kind: str
     store: Any
 
     async def find(self, topic: str, *, k: int = 10, where: Where | None = None) -> list[Hit]:
         """Chunks about a topic: by its vector, by its word, or by its name."""
-        match self.name:
-            case "chroma" | "faiss":
+        match self.kind:
+            case "vector":
                 return await self.store.search(vector_of(topic), k=k, where=where)
             case "graph":
                 return await self.store.search(f"what of {topic.lower()}", k=k, where=where)
@@ -48,7 +68,7 @@ class Backend:
     async def find_ids(self, topic: str, *, k: int = 10, where: Where | None = None) -> list[str]:
         """The chunk ids of `find`, of those that are really about the topic."""
         hits = await self.find(topic, k=k, where=where)
-        return [hit.chunk_id for hit in hits if self.name not in VECTOR_BACKENDS or hit.score > 0.99]
+        return [hit.chunk_id for hit in hits if self.kind != "vector" or hit.score > 0.99]
 
 
 def vector_of(topic: str) -> Vector:
@@ -65,46 +85,52 @@ def record(chunk_id: str, topics: Sequence[str] | str = "Quokka", **fields: Any)
 
 
 @asynccontextmanager
-async def open_backend(name: str, folder: Path) -> AsyncIterator[Backend]:
-    """The backend over `folder`, open and ready."""
-    path = folder / name
-    match name:
-        case "chroma" | "faiss":
-            async with open_vector_store(name, path=path) as store:
-                await store.ensure_ready(DIMENSION)
-                yield Backend(name, store)
+async def opened(engine: Engine, folder: Path, options: Mapping[str, Any]) -> AsyncIterator[Backend]:
+    """The backend over `folder`, open and ready; on a server, over an index of the folder's own."""
+    index = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    match engine.kind:
+        case "vector":
+            async with open_vector_store(
+                engine.backend, path=folder / "vector", index=index, options=options
+            ) as vectors:
+                await vectors.ensure_ready(DIMENSION)
+                yield Backend(engine.kind, vectors)
+        case "lexical":
+            async with open_lexical_store(
+                engine.backend, path=folder / "lexical", analyzer=Analyzer("english"), index=index, options=options
+            ) as lexical:
+                await lexical.ensure_ready(DIMENSION)
+                yield Backend(engine.kind, lexical)
         case "graph":
-            catalog = Catalog(path)
+            catalog = Catalog(folder / "catalog")
             catalog.open()
             try:
                 async with hold_lease(catalog, 5), open_graph_store(catalog, "default") as graph:
                     await graph.ensure_ready()
-                    yield Backend(name, graph)
+                    yield Backend(engine.kind, graph)
             finally:
                 catalog.close()
-        case _:
-            async with open_lexical_store(name, path=path, analyzer=Analyzer("english")) as lexical:
-                await lexical.ensure_ready()
-                yield Backend(name, lexical)
 
 
-@pytest.fixture(params=BACKENDS)
-def backend_name(request: pytest.FixtureRequest) -> str:
-    """Each backend in turn."""
-    return str(request.param)
+@pytest.fixture(params=ENGINES)
+def open_at(request: pytest.FixtureRequest) -> OpenAt:
+    """Each backend in turn: opens it over a folder."""
+    engine = ENGINES[request.param]
+    served = request.getfixturevalue(engine.server) if engine.server else {}
+    return lambda folder: opened(engine, folder, {**engine.options, **served})
 
 
 @pytest.fixture
-def open_store(backend_name: str, tmp_path: Path) -> Opener:
+def open_store(open_at: OpenAt, tmp_path: Path) -> Opener:
     """Opens the backend over a folder that lasts for the test: calling it again is a restart."""
-    return lambda: open_backend(backend_name, tmp_path)
+    return lambda: open_at(tmp_path)
 
 
 @pytest.fixture
 async def backend(open_store: Opener) -> AsyncIterator[Backend]:
     """The backend, empty, open and ready."""
-    async with open_store() as opened:
-        yield opened
+    async with open_store() as backend:
+        yield backend
 
 
 class TestUpsert:
@@ -302,9 +328,9 @@ class TestRestart:
 class TestSideBySide:
     """Several stores live in one process."""
 
-    async def test_two_folders_do_not_mix(self, backend_name: str, tmp_path: Path) -> None:
+    async def test_two_folders_do_not_mix(self, open_at: OpenAt, tmp_path: Path) -> None:
         """What goes into one store can't be found in another one."""
-        async with open_backend(backend_name, tmp_path / "1") as one, open_backend(backend_name, tmp_path / "2") as two:
+        async with open_at(tmp_path / "1") as one, open_at(tmp_path / "2") as two:
             await one.store.upsert([record("a")])
             await two.store.upsert([record("b", "Numbat")])
             assert await one.store.all_ids() == {"a"}

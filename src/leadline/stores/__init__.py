@@ -5,8 +5,12 @@ A backend's client library is imported when the backend is opened, never before.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from leadline.errors import ConfigError
 
@@ -16,32 +20,49 @@ if TYPE_CHECKING:
     from leadline.stores.catalog import Catalog
 
 
-def open_vector_store(backend: str, *, path: Path) -> VectorStore:
-    """The vector store of one collection, kept in the folder `path`; enter it to use it."""
-    match backend:
-        case "chroma":
-            from leadline.stores.chroma import ChromaVectorStore
+@dataclass(frozen=True, slots=True)
+class _Backend:
+    """Where a store's class is, and which of its parameters names an index on a server."""
 
-            return ChromaVectorStore(path=path)
-        case "faiss":
-            from leadline.stores.faiss import FaissVectorStore
+    module: str
+    class_name: str
+    index: str = "collection"
 
-            return FaissVectorStore(path=path)
-    raise ConfigError(f"Unknown vector backend {backend!r}.", hint="Allowed: chroma, faiss.")
+    def load(self) -> type[Any]:
+        found: type[Any] = getattr(import_module(f"leadline.stores.{self.module}"), self.class_name)
+        return found
 
 
-def open_lexical_store(backend: str, *, path: Path, analyzer: Analyzer) -> LexicalStore:
-    """The lexical store of one collection, kept in the folder `path`; enter it to use it."""
-    match backend:
-        case "tantivy":
-            from leadline.stores.tantivy import TantivyStore
+VECTOR_BACKENDS: Mapping[str, _Backend] = {
+    "chroma": _Backend("chroma", "ChromaVectorStore"),
+    "faiss": _Backend("faiss", "FaissVectorStore"),
+}
+LEXICAL_BACKENDS: Mapping[str, _Backend] = {
+    "tantivy": _Backend("tantivy", "TantivyStore"),
+    "rank-bm25": _Backend("rank_bm25", "RankBM25Store"),
+}
+# What an option of a store says where it is; without one it is in the data folder.
+ELSEWHERE = ("url", "path", "host")
 
-            return TantivyStore(path=path, analyzer=analyzer)
-        case "rank-bm25":
-            from leadline.stores.rank_bm25 import RankBM25Store
 
-            return RankBM25Store(path=path, analyzer=analyzer)
-    raise ConfigError(f"Unknown lexical backend {backend!r}.", hint="Allowed: tantivy, rank-bm25.")
+def open_vector_store(
+    backend: str, *, path: Path, index: str = "leadline", options: Mapping[str, Any] | None = None
+) -> VectorStore:
+    """The vector store of one collection; enter it to use it.
+
+    It is kept in the folder `path`, or as `index` where `options` (the parameters of the store's class) say that it is
+    elsewhere. Raises ConfigError for an unknown backend or option, naming those there are.
+    """
+    return cast("VectorStore", _make("vector", VECTOR_BACKENDS, backend, path, index, options or {}))
+
+
+def open_lexical_store(
+    backend: str, *, path: Path, analyzer: Analyzer, index: str = "leadline", options: Mapping[str, Any] | None = None
+) -> LexicalStore:
+    """The lexical store of one collection; enter it to use it. As `open_vector_store`."""
+    return cast(
+        "LexicalStore", _make("lexical", LEXICAL_BACKENDS, backend, path, index, options or {}, analyzer=analyzer)
+    )
 
 
 def open_graph_store(catalog: Catalog, collection: str) -> GraphStore:
@@ -49,3 +70,43 @@ def open_graph_store(catalog: Catalog, collection: str) -> GraphStore:
     from leadline.stores.entity_graph import EntityGraphStore
 
     return EntityGraphStore(catalog, collection)
+
+
+def _make(
+    kind: str,
+    backends: Mapping[str, _Backend],
+    name: str,
+    path: Path,
+    index: str,
+    options: Mapping[str, Any],
+    **provided: Any,
+) -> Any:
+    if name not in backends:
+        raise ConfigError(f"Unknown {kind} backend {name!r}.", hint=f"Allowed: {', '.join(backends)}.")
+    backend = backends[name]
+    made = backend.load()
+    parameters = inspect.signature(made).parameters
+    place = {backend.index: index} if any(key in options for key in ELSEWHERE) else {"path": path}
+    reserved = {"policy", *place, *provided}
+    allowed = [key for key in parameters if key not in reserved]
+    if unknown := sorted(set(options) - set(allowed)):
+        raise ConfigError(
+            f"The {kind} backend {name} has no option {', '.join(unknown)}.", hint=f"Allowed: {', '.join(allowed)}."
+        )
+    given = {**place, **_typed(made, name, options), **provided}
+    return made(**{key: value for key, value in given.items() if key in parameters})
+
+
+def _typed(made: type[Any], name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the constructor's own types: from the environment all of them come as text."""
+    from pydantic import TypeAdapter, ValidationError
+
+    hints = get_type_hints(made.__init__)
+    typed = {}
+    for key, value in options.items():
+        try:
+            typed[key] = TypeAdapter(hints[key]).validate_python(value)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]["msg"]
+            raise ConfigError(f"The option {key} of the backend {name} is wrong: {problem}.") from None
+    return typed

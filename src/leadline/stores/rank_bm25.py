@@ -16,15 +16,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from leadline.analysis import Analyzer
 from leadline.errors import StoreError
 from leadline.stores import filters, index_files
 from leadline.stores.base import ChunkRecord, Hit, Stats, Where
 from leadline.stores.rank_bm25_model import Model
-
-if TYPE_CHECKING:
-    from leadline.analysis import Analyzer
 
 FORMAT = 1
 FILE = "terms.sqlite"

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from leadline.analysis import Analyzer
 from leadline.errors import StoreError
 from leadline.stores import filters, index_files, tantivy_files, tantivy_schema
 from leadline.stores.base import ChunkRecord, Hit, Stats, Where
@@ -24,7 +25,6 @@ from leadline.stores.base import ChunkRecord, Hit, Stats, Where
 if TYPE_CHECKING:
     import tantivy
 
-    from leadline.analysis import Analyzer
 
 FORMAT = 1
 WRITER_BYTES = 50_000_000
