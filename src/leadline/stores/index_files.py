@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from leadline.errors import ManifestMismatch, StoreDamaged
+from leadline.errors import ManifestMismatch, StoreDamaged, StoreError
 
 MANIFEST = "leadline.json"
 
@@ -52,4 +52,12 @@ def damaged(place: Path, reason: str) -> StoreDamaged:
     return StoreDamaged(
         f"The index at {place} can't be read: {reason}.",
         hint="Nothing in it was changed. Move its folder away; `leadline verify --repair` builds it from the catalog.",
+    )
+
+
+def unusable(place: Path, error: OSError) -> StoreError:
+    """The error for a folder that the system lets nobody read from or write to, or whose disk is full."""
+    return StoreError(
+        f"The index at {place} could not be used: {error.strerror or error}. Nothing of what it held is lost.",
+        hint="Make room on its disk, give this user the right to write there, or set another data folder.",
     )
