@@ -145,9 +145,10 @@ class ItemFailed(Event):
 
 
 class DocumentsPruned(Event):
-    """What a sync deleted and kept, or why it deleted nothing."""
+    """What a sync deleted, or why it did not (`skipped`, `reason`). `kept` is what the run itself yielded."""
 
     type: Literal["documents_pruned"] = "documents_pruned"
     deleted: int
     kept: int
+    skipped: bool = False
     reason: str = ""

@@ -7,7 +7,7 @@ compared across stores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.drafts import FieldValue
+from leadline.errors import ConfigError
 
 if TYPE_CHECKING:
     from leadline.records import Document
+    from leadline.stores.steps import Step
 
 Vector = NDArray[np.float32]
 Where = Mapping[str, Any]
@@ -47,6 +49,45 @@ class Hit:
     chunk_id: str
     score: float
     rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedChunk:
+    """What a save yields for each record. `cached`: the store held it already, and it was not written again."""
+
+    record: ChunkRecord
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """In place of an item that could not be made: what it was, and why. A stream that has one prunes nothing."""
+
+    item: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a save works through its stream.
+
+    A batch is written when it has `batch_size` records, or `window_s` seconds after its first one came; `concurrency`
+    batches are under way at once. A batch that fails is tried `retries` times more. `recreate_cache` writes every
+    record, also those the store holds, and embeds again what has a stored vector.
+    """
+
+    batch_size: int = 256
+    window_s: float = 0.5
+    concurrency: int = 1
+    retries: int = 0
+    recreate_cache: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.concurrency < 1 or self.retries < 0 or self.window_s < 0:
+            raise ConfigError(
+                f"{self} can't be worked by.",
+                hint="batch_size and concurrency are at least 1, retries and window_s at least 0.",
+            )
 
 
 def has_usable_vectors(record: ChunkRecord) -> bool:
@@ -100,6 +141,30 @@ class Store(Protocol):
         """Figures for people: at least `backend` and `count`."""
         ...
 
+    def save(self, upstream: AsyncIterable[ChunkRecord | Failed], *, skip_existing: bool = False) -> Step:
+        """A step that stores the records of `upstream` when it is iterated or run; nothing happens before.
+
+        The index step alone: it writes this index, not the catalog. A record the store has already is not written
+        again. Each is yielded once its batch is stored; of an id that comes twice in a batch the last one counts, and
+        both are yielded. Without a usable vector a vector store refuses a record: ItemFailed, and it isn't yielded.
+
+        `skip_existing`: an upstream that embeds or reads text (`steps.Unfinished`) does so only for ids the store
+        lacks; the others come back as they are: id and fields, perhaps without text and vectors. Stopped early, what
+        was read is stored. Raises StoreError when a batch fails after the retries.
+        """
+        ...
+
+    def sync(
+        self,
+        upstream: AsyncIterable[ChunkRecord | Failed],
+        *,
+        skip_existing: bool = False,
+        allow_empty: bool = False,
+    ) -> Step:
+        """Like `save`; then removes what the run did not yield, unless it raised, was stopped early, had a failed item
+        or was empty (without `allow_empty`). A DocumentsPruned event says what was removed, or why nothing was."""
+        ...
+
 
 class VectorStore(Store, Protocol):
     """Dense retrieval."""
@@ -122,6 +187,14 @@ class GraphStore(Store, Protocol):
 
     async def search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks that mention the entities of `text` or share entities with those that do."""
+        ...
+
+
+class ChunkStore(Store, Protocol):
+    """The text of chunks by id: the one place where it is kept."""
+
+    async def fetch(self, ids: Sequence[str]) -> dict[str, str]:
+        """Chunk id → text, in the order of `ids`, read in one batch. Ids it doesn't have are left out."""
         ...
 
 
