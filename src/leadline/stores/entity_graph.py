@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import ColumnElement, Connection, Table, delete, distinct, func, insert, select
 
 from leadline.entities import candidate_names, extract_entities, longest
-from leadline.stores import filters
-from leadline.stores.base import ChunkRecord, Hit, Stats, Where
+from leadline.stores import filters, steps
+from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where
 from leadline.stores.catalog import batched
 from leadline.stores.entity_graph_schema import create_tables, graph_chunks, graph_mentions, have_tables
 from leadline.stores.entity_neighbourhood import fetch
 from leadline.stores.entity_walk import walk
+from leadline.stores.steps import Records, Step
 
 if TYPE_CHECKING:
     from leadline.stores.catalog import Catalog
@@ -34,7 +35,8 @@ _SAME_CHUNK = (graph_chunks.c.collection == graph_mentions.c.collection) & (
 class EntityGraphStore:
     """The mentions of one collection as a GraphStore. Its calls run in threads; each write is one transaction."""
 
-    def __init__(self, catalog: Catalog, collection: str) -> None:
+    def __init__(self, catalog: Catalog, collection: str, *, policy: Policy | None = None) -> None:
+        self._policy = policy
         self._catalog = catalog
         self._collection = collection
         self._ready = False
@@ -80,6 +82,14 @@ class EntityGraphStore:
     async def stats(self) -> Stats:
         """The backend, how many chunks, documents (sources), entities and edges, and entities per source."""
         return {"backend": "sql", "count": await self.count(), **await asyncio.to_thread(self._stats)}
+
+    def save(self, upstream: Records, *, skip_existing: bool = False) -> Step:
+        """As `Store.save`."""
+        return steps.save(self, upstream, self._policy, skip_existing=skip_existing)
+
+    def sync(self, upstream: Records, *, skip_existing: bool = False, allow_empty: bool = False) -> Step:
+        """As `Store.sync`."""
+        return steps.sync(self, upstream, self._policy, skip_existing=skip_existing, allow_empty=allow_empty)
 
     async def search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks that mention the entities of `text`, then ones that share entities with those."""

@@ -16,10 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from leadline.analysis import Analyzer
-from leadline.stores import filters
-from leadline.stores.base import ChunkRecord, Hit, Stats, Where
+from leadline.stores import filters, steps
+from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where
 from leadline.stores.rank_bm25_model import Model
 from leadline.stores.sqlite_file import SqliteFile
+from leadline.stores.steps import Records, Step
 
 FORMAT = 1
 FILE = "terms.sqlite"
@@ -33,7 +34,8 @@ EXISTING = "SELECT chunk_id FROM chunks WHERE chunk_id IN (SELECT value FROM jso
 class RankBM25Store:
     """A rank-bm25 model and the terms it is made of, as a LexicalStore. Its calls run in threads, one at a time."""
 
-    def __init__(self, *, path: Path | str, analyzer: Analyzer) -> None:
+    def __init__(self, *, path: Path | str, analyzer: Analyzer, policy: Policy | None = None) -> None:
+        self._policy = policy
         self._analyzer = analyzer
         manifest: dict[str, str | int] = {"backend": "rank-bm25", "format": FORMAT, "analyzer": analyzer.name}
         self._file = SqliteFile(Path(path), FILE, manifest, TABLE)
@@ -82,6 +84,14 @@ class RankBM25Store:
     async def stats(self) -> Stats:
         """The backend, how many chunks and the analyser."""
         return {"backend": "rank-bm25", "count": await self.count(), "analyzer": self._analyzer.name}
+
+    def save(self, upstream: Records, *, skip_existing: bool = False) -> Step:
+        """As `Store.save`."""
+        return steps.save(self, upstream, self._policy, skip_existing=skip_existing)
+
+    def sync(self, upstream: Records, *, skip_existing: bool = False, allow_empty: bool = False) -> Step:
+        """As `Store.sync`."""
+        return steps.sync(self, upstream, self._policy, skip_existing=skip_existing, allow_empty=allow_empty)
 
     async def lexical_search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks that share a term with `text`, best first, equal scores by chunk id."""

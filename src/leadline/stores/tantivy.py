@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Self
 
 from leadline.analysis import Analyzer
 from leadline.errors import StoreError
-from leadline.stores import filters, index_files, tantivy_files, tantivy_schema
-from leadline.stores.base import ChunkRecord, Hit, Stats, Where
+from leadline.stores import filters, index_files, steps, tantivy_files, tantivy_schema
+from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where
+from leadline.stores.steps import Records, Step
 
 if TYPE_CHECKING:
     import tantivy
@@ -35,7 +36,8 @@ LONGEST_TIE = 1000
 class TantivyStore:
     """A tantivy index as a LexicalStore. Its calls run in threads, writes one at a time; each upsert is one commit."""
 
-    def __init__(self, *, path: Path | str, analyzer: Analyzer) -> None:
+    def __init__(self, *, path: Path | str, analyzer: Analyzer, policy: Policy | None = None) -> None:
+        self._policy = policy
         self._path = Path(path)
         self._analyzer = analyzer
         self._manifest: dict[str, str | int] = {"backend": "tantivy", "format": FORMAT, "analyzer": analyzer.name}
@@ -85,6 +87,14 @@ class TantivyStore:
     async def stats(self) -> Stats:
         """The backend, how many chunks and the analyser."""
         return {"backend": "tantivy", "count": await self.count(), "analyzer": self._analyzer.name}
+
+    def save(self, upstream: Records, *, skip_existing: bool = False) -> Step:
+        """As `Store.save`."""
+        return steps.save(self, upstream, self._policy, skip_existing=skip_existing)
+
+    def sync(self, upstream: Records, *, skip_existing: bool = False, allow_empty: bool = False) -> Step:
+        """As `Store.sync`."""
+        return steps.sync(self, upstream, self._policy, skip_existing=skip_existing, allow_empty=allow_empty)
 
     async def lexical_search(self, text: str, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks that share a term with `text`, best first, equal scores by chunk id."""
