@@ -1,136 +1,16 @@
-"""What every index promises, run against each backend's real engine.
+"""What every index promises, run against each backend's real engine (`ENGINES` in `engines.py`)."""
 
-A new backend is one more line in `ENGINES`, and for one with a server a fixture in `tests/servers` that starts it.
-"""
-
-import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 import pytest
+from tests.stores.engines import DIMENSION, Backend, OpenAt, Opener, record, vector_of
 
-from leadline.analysis import Analyzer
 from leadline.errors import InvalidFilter
-from leadline.stores import open_graph_store, open_lexical_store, open_vector_store
-from leadline.stores.base import ChunkRecord, Hit, Vector, Where
-from leadline.stores.catalog import Catalog
-from leadline.stores.lease import hold_lease
+from leadline.stores.base import ChunkRecord
 
-DIMENSION = 16
 # One more than Chroma 1.5.9 takes at once.
 BEYOND_BATCH = 5462
-
-
-@dataclass(frozen=True)
-class Engine:
-    """How a backend is opened: its kind, its name in the registry, its options, and the fixture that gives more of
-    them for an engine that runs as a server (it skips where there is no such server)."""
-
-    kind: Literal["vector", "lexical", "graph"]
-    backend: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    server: str | None = None
-
-
-ENGINES = {
-    "chroma": Engine("vector", "chroma"),
-    "faiss": Engine("vector", "faiss"),
-    "tantivy": Engine("lexical", "tantivy"),
-    "rank-bm25": Engine("lexical", "rank-bm25"),
-    "graph": Engine("graph", "graph"),
-}
-
-Opener = Callable[[], AbstractAsyncContextManager["Backend"]]
-OpenAt = Callable[[Path], AbstractAsyncContextManager["Backend"]]
-
-
-@dataclass
-class Backend:
-    """A store, and one way of asking that fits all kinds: for the records that are about `topic`."""
-
-    kind: str
-    store: Any
-
-    async def find(self, topic: str, *, k: int = 10, where: Where | None = None) -> list[Hit]:
-        """Chunks about a topic: by its vector, by its word, or by its name."""
-        match self.kind:
-            case "vector":
-                return await self.store.search(vector_of(topic), k=k, where=where)
-            case "graph":
-                return await self.store.search(f"what of {topic.lower()}", k=k, where=where)
-            case _:
-                return await self.store.lexical_search(topic.upper(), k=k, where=where)
-
-    async def find_ids(self, topic: str, *, k: int = 10, where: Where | None = None) -> list[str]:
-        """The chunk ids of `find`, of those that are really about the topic."""
-        hits = await self.find(topic, k=k, where=where)
-        return [hit.chunk_id for hit in hits if self.kind != "vector" or hit.score > 0.99]
-
-
-def vector_of(topic: str) -> Vector:
-    """A direction of its own for each topic."""
-    return np.random.default_rng(list(topic.encode())).normal(size=DIMENSION).astype(np.float32)
-
-
-def record(chunk_id: str, topics: Sequence[str] | str = "Quokka", **fields: Any) -> ChunkRecord:
-    """A chunk about one or more topics, in words, names and vectors."""
-    names = [topics] if isinstance(topics, str) else list(topics)
-    text = " ".join(f"they wrote about {name} again." for name in names)
-    vectors = tuple(map(vector_of, names))
-    return ChunkRecord(chunk_id, f"doc-{chunk_id}", text=text, vectors=vectors, fields=fields)
-
-
-@asynccontextmanager
-async def opened(engine: Engine, folder: Path, options: Mapping[str, Any]) -> AsyncIterator[Backend]:
-    """The backend over `folder`, open and ready; on a server, over an index of the folder's own."""
-    index = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-    match engine.kind:
-        case "vector":
-            async with open_vector_store(
-                engine.backend, path=folder / "vector", index=index, options=options
-            ) as vectors:
-                await vectors.ensure_ready(DIMENSION)
-                yield Backend(engine.kind, vectors)
-        case "lexical":
-            async with open_lexical_store(
-                engine.backend, path=folder / "lexical", analyzer=Analyzer("english"), index=index, options=options
-            ) as lexical:
-                await lexical.ensure_ready(DIMENSION)
-                yield Backend(engine.kind, lexical)
-        case "graph":
-            catalog = Catalog(folder / "catalog")
-            catalog.open()
-            try:
-                async with hold_lease(catalog, 5), open_graph_store(catalog, "default") as graph:
-                    await graph.ensure_ready()
-                    yield Backend(engine.kind, graph)
-            finally:
-                catalog.close()
-
-
-@pytest.fixture(params=ENGINES)
-def open_at(request: pytest.FixtureRequest) -> OpenAt:
-    """Each backend in turn: opens it over a folder."""
-    engine = ENGINES[request.param]
-    served = request.getfixturevalue(engine.server) if engine.server else {}
-    return lambda folder: opened(engine, folder, {**engine.options, **served})
-
-
-@pytest.fixture
-def open_store(open_at: OpenAt, tmp_path: Path) -> Opener:
-    """Opens the backend over a folder that lasts for the test: calling it again is a restart."""
-    return lambda: open_at(tmp_path)
-
-
-@pytest.fixture
-async def backend(open_store: Opener) -> AsyncIterator[Backend]:
-    """The backend, empty, open and ready."""
-    async with open_store() as backend:
-        yield backend
 
 
 class TestUpsert:
