@@ -1,10 +1,11 @@
-"""A data folder is opened by one process, with the settings its indexes were built with, and closed whole."""
+"""A data folder is opened with the settings its indexes were built with, by many at once, and closed whole."""
 
 import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from leadline.errors import (
     LeaseLost,
     ManifestMismatch,
     StoreDamaged,
-    StoreError,
 )
 from leadline.knowledge import open_library
 from leadline.models.minilm import MiniLM
@@ -66,14 +66,34 @@ async def test_one_collection_is_opened_once(settings: Settings) -> None:
         assert first is second
 
 
-async def test_a_second_library_on_the_folder_is_refused(settings: Settings) -> None:
-    """In one process too; and after the first is closed it opens."""
-    async with open_library(settings):
-        with pytest.raises(LeaseHeld, match="this process itself"):
-            async with open_library(settings):
-                pass
-    async with open_library(settings):
-        pass
+async def test_two_libraries_on_one_folder_see_each_others_changes(settings: Settings, draft: MakeDraft) -> None:
+    """At the next search, in every leg, whichever was opened first; and one goes on when the other is closed."""
+    async with open_library(settings) as second:
+        async with open_library(settings) as first:
+            one, two = await first.collection(), await second.collection()
+            await one.put([draft("a.md", "Dana Fox feeds the otters.")])
+            for leg in two.retrievers().values():
+                assert len(await leg.search("dana fox", k=3)) == 1, leg.name
+            await two.delete((await two.list_sources())[0].doc_id)
+            await two.put([draft("b.md", "Dana Fox feeds the seals.")])
+            for leg in one.retrievers().values():
+                found = await leg.search("dana fox", k=3)
+                assert [document["content"] for document in found] == ["Dana Fox feeds the seals."], leg.name
+        await two.put([draft("c.md", "Dana Fox feeds the terns.")])
+        assert (await two.verify()).ok
+
+
+async def test_a_change_waits_for_another_library_and_then_names_it(settings: Settings, draft: MakeDraft) -> None:
+    """While one changes the folder the other can search it, but not change it."""
+    async with open_library(settings) as first, open_library(settings) as second:
+        one, two = await first.collection(), await second.collection()
+        await one.put([draft("a.md", "Dana Fox feeds the otters.")])
+        async with first.gate.hold():
+            assert len(await two.search("otters")) == 1
+            with pytest.raises(LeaseHeld, match="this process itself"):
+                await two.put([draft("b.md", "Two.")])
+        await two.put([draft("b.md", "Two.")])
+        assert await one.count() == 2
 
 
 async def test_two_folders_live_side_by_side(settings: Settings, tmp_path: Path, draft: MakeDraft) -> None:
@@ -104,17 +124,6 @@ async def test_a_copied_folder_works(settings: Settings, tmp_path: Path, draft: 
         kb = await library.collection()
         assert (await kb.verify()).ok
         assert len(await kb.search("otters")) == 1
-
-
-async def test_the_catalog_can_be_listed_while_another_has_the_folder(settings: Settings, draft: MakeDraft) -> None:
-    """Without the indexes no lease is needed; nothing can be searched or changed that way."""
-    async with open_library(settings) as library:
-        await (await library.collection()).put([draft("a.md", "One.")])
-        async with open_library(settings, indexes=False) as reader:
-            assert [source.file_name for source in await reader.sources()] == ["a.md"]
-            assert await reader.collections() == ["default"]
-            with pytest.raises(StoreError, match="without its indexes"):
-                await reader.collection()
 
 
 @pytest.mark.parametrize(
@@ -179,12 +188,26 @@ async def test_a_damaged_index_is_refused_kept_and_built_again_as_told(
         assert len(await kb.retrievers()[leg].search("otters", k=3)) == 1
 
 
-async def test_nothing_reaches_an_index_after_the_lease_was_lost(settings: Settings, draft: MakeDraft) -> None:
+async def test_nothing_reaches_an_index_after_the_lease_was_lost(
+    settings: Settings, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A holder whose lease was taken over writes neither catalog nor indexes."""
     async with open_library(settings) as library:
         kb = await library.collection()
-        with begin_immediate(library.catalog.engine) as connection:
-            connection.execute(update(lease).values(fence=lease.c.fence + 1))
+        real = library.gate.hold
+
+        @asynccontextmanager
+        async def taken_over() -> AsyncIterator[None]:
+            async with real():
+                with begin_immediate(library.catalog.engine) as connection:
+                    connection.execute(update(lease).values(fence=lease.c.fence + 1))
+                try:
+                    yield
+                finally:
+                    with begin_immediate(library.catalog.engine) as connection:
+                        connection.execute(update(lease).values(pid=None))
+
+        monkeypatch.setattr(library.gate, "hold", taken_over)
         with pytest.raises(LeaseLost):
             await kb.put([draft("a.md", "One.")])
         with pytest.raises(LeaseLost):

@@ -10,8 +10,7 @@ import pytest
 from leadline.config import Settings
 from leadline.drafts import ChunkDraft, SourceDraft
 from leadline.errors import StoreError
-from leadline.knowledge import KnowledgeBase, Library, open_library
-from leadline.knowledge import library as library_module
+from leadline.knowledge import KnowledgeBase, Library, open_library, opening
 from leadline.models.base import Vectors
 from leadline.stores.base import ChunkRecord
 
@@ -240,8 +239,8 @@ class Refusing:
 
 def refuse(monkeypatch: pytest.MonkeyPatch, **how: str) -> None:
     """From now on libraries open a lexical index that fails as said."""
-    real = library_module.open_lexical_store
-    monkeypatch.setattr(library_module, "open_lexical_store", lambda *a, **k: Refusing(real(*a, **k), **how))
+    real = opening.open_lexical_store
+    monkeypatch.setattr(opening, "open_lexical_store", lambda *a, **k: Refusing(real(*a, **k), **how))
 
 
 async def test_a_source_one_index_refuses_fails_alone(

@@ -55,7 +55,8 @@ async def test_hits_on_their_way_in_are_not_an_error(library: Library, kb: Knowl
 
     chunk = ChunkDraft("soon", 0, 4)
     new = NewVersion("d", "f", SourceDraft("u", "u", "h", (chunk,)), (PlacedChunk("soon", "hash", chunk),))
-    add_pending(library.catalog, kb.name, [new], ["vector"])
+    async with library.gate.hold():
+        add_pending(library.catalog, kb.name, [new], ["vector"])
     assert await kb.hydrate(hits("soon"), "vector") == []
 
 

@@ -42,9 +42,9 @@ async def test_what_an_index_lacks_or_has_too_much_is_named_and_repaired(
             draft("a.md", *PASSAGES),
         ]
     )
-    store = kb._opened.stores[leg]
-    await store.delete(put.chunk_ids[:10])
-    await store.upsert([stray()])
+    async with kb._current.use() as opened, opened.writing:
+        await opened.stores[leg].delete(put.chunk_ids[:10])
+        await opened.stores[leg].upsert([stray()])
     report = await kb.verify()
     assert set(report.legs[leg].missing) == set(put.chunk_ids[:10])
     assert report.legs[leg].extra == ("stray",)
@@ -70,9 +70,10 @@ async def test_lost_vectors_are_made_again(library: Library, kb: KnowledgeBase, 
     from leadline.stores.catalog_schema import vectors
 
     (put,) = await kb.put([draft("a.md", *PASSAGES[:3])])
-    with library.catalog.write() as connection:
-        connection.execute(delete(vectors))
-    await kb._opened.stores["vector"].delete(put.chunk_ids)
+    async with kb._current.use() as opened, opened.writing:
+        with library.catalog.write() as connection:
+            connection.execute(delete(vectors))
+        await opened.stores["vector"].delete(put.chunk_ids)
     assert (await kb.repair()).after.ok
     assert len(await kb.retrievers()["vector"].search("acme corp", k=5)) == 3
 
@@ -82,7 +83,7 @@ async def test_the_catalogs_own_faults_are_named(library: Library, kb: Knowledge
     await kb.put([draft("a.md", "One.")])
     raw = library.catalog.engine.raw_connection()
     raw.cursor().execute("PRAGMA foreign_keys=OFF")
-    raw.cursor().execute("INSERT INTO manifests VALUES ('nowhere', 'vector', '{}')")
+    raw.cursor().execute("INSERT INTO manifests VALUES ('nowhere', 'vector', '{}', 0)")
     raw.invalidate()
     report = await kb.verify()
     assert report.problems == ("manifests refers to a missing row of collections",)

@@ -170,11 +170,11 @@ async def test_the_heartbeat_moves_the_expiry(catalog: Catalog) -> None:
 
 
 async def test_nothing_can_be_written_without_the_lease(catalog: Catalog) -> None:
-    """A catalog opened for reading, or whose lease was given back, refuses writes in so many words."""
-    with pytest.raises(StoreError, match="for reading only"):
+    """A catalog whose lease was never taken, or was given back, refuses writes in so many words."""
+    with pytest.raises(StoreError, match="holder of its lease"):
         create_collection(catalog, "a", {})
     await _fence(catalog, 0)
-    with pytest.raises(StoreError, match="for reading only"):
+    with pytest.raises(StoreError, match="holder of its lease"):
         create_collection(catalog, "a", {})
 
 

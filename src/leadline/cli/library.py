@@ -43,7 +43,7 @@ def ls(collection: Collection = None, data_dir: DataDir = None, as_json: AsJson 
 
         settings = settings_for(data_dir)
         name = collection or settings.run.collection
-        async with open_library(settings, indexes=False) as library:
+        async with open_library(settings) as library:
             sources = await library.sources(name)
         if as_json:
             print_json([asdict(source) for source in sources])

@@ -7,12 +7,13 @@ in an index and the text in the catalog. Knows no backend: see `leadline.stores`
 import asyncio
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from leadline.drafts import ChunkDraft, FieldValue, SourceDraft
 from leadline.errors import StoreError
 from leadline.knowledge import deletion, put, retrievers, verify
+from leadline.knowledge.current import Current
 from leadline.knowledge.opened import Opened, to_the_end
 from leadline.knowledge.reports import DeleteReport, PutReport, RepairReport, VerifyReport
 from leadline.models.base import Tokenizer
@@ -22,6 +23,8 @@ from leadline.stores.base import Hit, Retriever, Where
 from leadline.stores.catalog_collections import generation
 from leadline.stores.catalog_sources import SourceInfo, count_chunks, find_sources, list_sources
 
+T = TypeVar("T")
+
 
 class KnowledgeBase:
     """An open collection. From `Library.collection`; usable until the library is closed.
@@ -30,15 +33,16 @@ class KnowledgeBase:
     `problems` says in words what the opening found to differ between catalog and indexes.
     """
 
-    def __init__(self, opened: Opened, problems: Sequence[str] = ()) -> None:
-        self._opened = opened
-        self.name = opened.name
+    def __init__(self, current: Current, problems: Sequence[str] = ()) -> None:
+        self._current = current
+        self._catalog = current.catalog
+        self.name = current.name
         self.problems = tuple(problems)
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer: what chunks are measured by."""
-        return self._opened.embedder
+        return self._current.embedder
 
     async def put(self, drafts: Sequence[SourceDraft], *, root: str = "") -> list[PutReport]:
         """Adds or replaces sources; one report a draft, in their order.
@@ -47,11 +51,12 @@ class KnowledgeBase:
         that is there unchanged, in every index, is left alone. `root` marks where they came from (see
         `delete_missing`). Raises ModelError if nothing can be embedded, LeaseLost.
         """
-        return await put.put(self._opened, drafts, root)
+        return await self._current.change(lambda opened: put.put(opened, drafts, root))
 
     async def preview(self, drafts: Sequence[SourceDraft], *, root: str = "") -> list[PutReport]:
         """What `put` would report, as far as it can be told without the indexes. Changes nothing."""
-        return await put.preview(self._opened, drafts, root)
+        async with self._current.use() as opened:
+            return await put.preview(opened, drafts, root)
 
     async def delete(self, doc_id: str) -> DeleteReport:
         """Removes a source with its text, vectors, terms and entities. Raises StoreError if there is none."""
@@ -70,28 +75,28 @@ class KnowledgeBase:
 
     async def clear(self) -> None:
         """Removes every source of the collection. The indexes are emptied for good."""
-        async with self._opened.writing:
-            await to_the_end(deletion.clear(self._opened))
+        await self._change(deletion.clear)
 
     async def list_sources(self) -> list[SourceInfo]:
         """All sources, by file name."""
-        return await asyncio.to_thread(list_sources, self._opened.catalog, self.name)
+        return await asyncio.to_thread(list_sources, self._catalog, self.name)
 
     async def find_sources(self, wanted: str) -> list[SourceInfo]:
         """The sources with this id, else this URI, else this file name or hash. More than one can share a name."""
-        return await asyncio.to_thread(find_sources, self._opened.catalog, self.name, wanted)
+        return await asyncio.to_thread(find_sources, self._catalog, self.name, wanted)
 
     async def hydrate(self, hits: Sequence[Hit], leg: str) -> list[Document]:
         """The hits of an index as Documents, in their order; what isn't live is left out. Raises TextMissing if that
         is all of them and the catalog can't account for any."""
-        return await retrievers.hydrate(self._opened, hits, leg)
+        async with self._current.use() as opened:
+            return await retrievers.hydrate(opened, hits, leg)
 
     def retrievers(self) -> dict[str, Retriever]:
         """The legs of retrieval by name."""
         legs: tuple[Retriever, ...] = (
-            retrievers.VectorRetriever(self._opened),
-            retrievers.LexicalRetriever(self._opened),
-            retrievers.GraphRetriever(self._opened),
+            retrievers.VectorRetriever(self._current),
+            retrievers.LexicalRetriever(self._current),
+            retrievers.GraphRetriever(self._current),
         )
         return {leg.name: leg for leg in legs}
 
@@ -119,34 +124,33 @@ class KnowledgeBase:
 
     async def count(self) -> int:
         """How many chunks the collection has."""
-        return await asyncio.to_thread(count_chunks, self._opened.catalog, self.name)
+        return await asyncio.to_thread(count_chunks, self._catalog, self.name)
 
     async def generation(self) -> int:
         """Rises with every change of what a search can find."""
-        return await asyncio.to_thread(generation, self._opened.catalog, self.name)
+        return await asyncio.to_thread(generation, self._catalog, self.name)
 
     async def get_stats(self) -> dict[str, Any]:
         """Figures for people: sources, chunks, generation, model, and what each index says of itself."""
         sources = await self.list_sources()
-        return {
-            "collection": self.name,
-            "sources": len(sources),
-            "chunks": sum(source.chunks for source in sources),
-            "generation": await self.generation(),
-            "embedding_model": self._opened.embedder.name,
-            "indexes": {leg: await store.stats() for leg, store in self._opened.stores.items()},
-            "problems": list(self.problems),
-        }
+        async with self._current.use() as opened:
+            return {
+                "collection": self.name,
+                "sources": len(sources),
+                "chunks": sum(source.chunks for source in sources),
+                "generation": await self.generation(),
+                "embedding_model": opened.embedder.name,
+                "indexes": {leg: await store.stats() for leg, store in opened.stores.items()},
+                "problems": list(self.problems),
+            }
 
     async def verify(self) -> VerifyReport:
         """Compares the catalog with every index, id by id, and checks the catalog's file."""
-        async with self._opened.writing:
-            return await verify.verify(self._opened)
+        return await self._change(verify.verify)
 
     async def repair(self, *, dry_run: bool = False) -> RepairReport:
         """Brings the indexes in step with the catalog, never the other way round."""
-        async with self._opened.writing:
-            return await to_the_end(verify.repair(self._opened, dry_run=dry_run))
+        return await self._change(lambda opened: verify.repair(opened, dry_run=dry_run))
 
     async def delete_missing(self, root: str, kept: set[str], *, dry_run: bool = False) -> DeleteReport:
         """Removes the sources put under `root` whose ids are not in `kept`; a dry run only says which."""
@@ -156,8 +160,16 @@ class KnowledgeBase:
         return await self._delete(gone)
 
     async def _delete(self, sources: Sequence[SourceInfo]) -> DeleteReport:
-        async with self._opened.writing:
-            return await to_the_end(deletion.delete(self._opened, sources))
+        return await self._change(lambda opened: deletion.delete(opened, sources))
+
+    async def _change(self, work: Callable[[Opened], Coroutine[Any, Any, T]]) -> T:
+        """Does `work` while nobody else changes the collection; a cancelled one ends first."""
+
+        async def alone(opened: Opened) -> T:
+            async with opened.writing:
+                return await to_the_end(work(opened))
+
+        return await self._current.change(alone)
 
 
 def _text_draft(tokenizer: Tokenizer, text: str, metadata: Mapping[str, FieldValue], doc_id: str | None) -> SourceDraft:

@@ -1,46 +1,39 @@
-"""Opens a data folder: its catalog, the lease of it, the embedding model, and the collections one by one."""
+"""Opens a data folder: its catalog, the embedding model, and the collections one by one."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
-from leadline.analysis import Analyzer
 from leadline.config import COLLECTION_PATTERN, Settings
-from leadline.errors import CollectionUnknown, ConfigError, StoreDamaged, StoreError
+from leadline.errors import CollectionUnknown, ConfigError, StoreDamaged
+from leadline.knowledge import opening
 from leadline.knowledge.base import KnowledgeBase
-from leadline.knowledge.changes import replay
-from leadline.knowledge.manifest import check_manifests, manifests_for
-from leadline.knowledge.opened import Legs, Opened
-from leadline.knowledge.verify import count_differences
+from leadline.knowledge.current import Current
+from leadline.knowledge.gate import Gate
+from leadline.knowledge.manifest import settings_of
+from leadline.knowledge.opened import Opened
+from leadline.knowledge.places import INDEXES
 from leadline.models import open_embedder
 from leadline.models.base import Embedder
-from leadline.stores import open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores import check_backends
 from leadline.stores.base import Retriever
 from leadline.stores.catalog import Catalog
-from leadline.stores.catalog_collections import (
-    collection_names,
-    create_collection,
-    stored_manifests,
-    total_generation,
-)
+from leadline.stores.catalog_collections import collection_names, stored_manifests, total_generation
 from leadline.stores.catalog_sources import SourceInfo, list_sources
-from leadline.stores.lease import Lease, hold_lease
 
-INDEXES = "indexes"  # the folder of all that can be built again from the catalog
 DEFAULT = "default"  # the collection that is always there
 
 
 class Library:
     """An open data folder. Collections are opened when first asked for and closed with the library."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, stack: AsyncExitStack, lease: Lease | None) -> None:
+    def __init__(self, settings: Settings, catalog: Catalog, stack: AsyncExitStack) -> None:
         self.settings = settings
         self.catalog = catalog
         self.embedder: Embedder = open_embedder(settings.embedding_model)
+        self.gate = Gate(catalog, settings.lock_timeout_s)
         self._stack = stack
-        self._lease = lease
         self._opening = asyncio.Lock()
         self._collections: dict[str, KnowledgeBase] = {}
 
@@ -60,7 +53,9 @@ class Library:
             )
         async with self._opening:
             if name not in self._collections:
-                self._collections[name] = await self._open(name, create)
+                if not create:
+                    await self._ensure_known(name)
+                self._collections[name] = await self._open(name)
             return self._collections[name]
 
     async def retrievers(self, collection: str = DEFAULT) -> dict[str, Retriever]:
@@ -83,64 +78,35 @@ class Library:
                 f"There is no collection {name} in {self.settings.data_dir}.", hint=f"There is: {', '.join(names)}."
             )
 
-    async def _open(self, name: str, create: bool) -> KnowledgeBase:
-        if self._lease is None:
-            raise StoreError("The library was opened without its indexes.", hint="Open it with `indexes=True`.")
-        if not create:
-            await self._ensure_known(name)
-        wanted = await asyncio.to_thread(manifests_for, self.settings, self.embedder)
-        check_manifests(name, await asyncio.to_thread(stored_manifests, self.catalog, name), wanted)
-        await asyncio.to_thread(create_collection, self.catalog, name, wanted)
-        async with AsyncExitStack() as stack:
-            legs = await self._open_legs(name, stack)
-            opened = Opened(name, self.catalog, self.embedder, self._lease, legs)
-            await replay(opened)
-            kb = KnowledgeBase(opened, await count_differences(opened))
-            self._stack.push_async_callback(stack.pop_all().aclose)
-        return kb
+    async def _open(self, name: str) -> KnowledgeBase:
+        opened = await opening.open_collection(name, self.settings, self.catalog, self.embedder, self.gate)
+        problems = await opening.finish_and_compare(opened, self.settings)
+        current = Current(opened, lambda: self._reopen(name))
+        self._stack.push_async_callback(current.close)
+        return KnowledgeBase(current, problems)
 
-    async def _open_legs(self, name: str, stack: AsyncExitStack) -> Legs:
-        settings = self.settings
-        vector, bm25 = (settings.data_dir / INDEXES / name / leg for leg in ("vector", "bm25"))
-        analyzer = Analyzer(settings.stemmer)
-        with _repairable(vector):
-            vector_store = await stack.enter_async_context(open_vector_store(settings.vector_backend, path=vector))
-        with _repairable(bm25):
-            lexical_store = await stack.enter_async_context(
-                open_lexical_store(settings.lexical_backend, path=bm25, analyzer=analyzer)
-            )
-        graph_store = await stack.enter_async_context(open_graph_store(self.catalog, name))
-        legs = Legs(vector_store, lexical_store, graph_store)
-        await legs.vector.ensure_ready(self.embedder.dimension)
-        await legs.bm25.ensure_ready()
-        await legs.graph.ensure_ready()
-        return legs
+    async def _reopen(self, name: str) -> Opened:
+        """The collection with indexes that another process has built meanwhile, with whatever settings."""
+        settings = settings_of(self.settings, await asyncio.to_thread(stored_manifests, self.catalog, name))
+        embedder = self.embedder
+        if settings.embedding_model != self.settings.embedding_model:
+            embedder = open_embedder(settings.embedding_model)
+        return await opening.open_collection(name, settings, self.catalog, embedder, self.gate)
 
 
 @asynccontextmanager
-async def open_library(settings: Settings, *, indexes: bool = True) -> AsyncIterator[Library]:
+async def open_library(settings: Settings) -> AsyncIterator[Library]:
     """Opens the data folder of `settings`, made if there is none, and closes all of it again.
 
-    With `indexes` it is this process's alone meanwhile: waits `lock_timeout_s` for another one, then raises
-    LeaseHeld, which names the owner. Without, only the catalog is read, whoever else has the folder open. Raises
-    StoreDamaged, StoreError, ConfigError.
+    Any number of processes may have it open at once; changes take turns. Raises StoreDamaged, StoreError,
+    ConfigError.
     """
+    check_backends(settings.vector_backend, settings.lexical_backend)
     catalog = Catalog(settings.data_dir)
     async with AsyncExitStack() as stack:
         stack.callback(catalog.close)
         await asyncio.to_thread(_open_catalog, catalog)
-        lease = await stack.enter_async_context(hold_lease(catalog, settings.lock_timeout_s)) if indexes else None
-        yield Library(settings, catalog, stack, lease)
-
-
-@contextmanager
-def _repairable(folder: Path) -> Iterator[None]:
-    """Says of a damaged index how it is built again: that loses nothing, the catalog has all of it."""
-    try:
-        yield
-    except StoreDamaged as error:
-        hint = f"It was left as it is. Move {folder} away, then `leadline verify --repair` builds it from the catalog."
-        raise StoreDamaged(error.message, hint=hint) from error
+        yield Library(settings, catalog, stack)
 
 
 def _open_catalog(catalog: Catalog) -> None:

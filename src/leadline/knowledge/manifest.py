@@ -7,11 +7,14 @@ from leadline.analysis import Analyzer
 from leadline.config import Settings
 from leadline.errors import ManifestMismatch
 from leadline.models.base import Embedder
+from leadline.stores import is_elsewhere
 
 FORMAT: Final = 1
 ENTITY_RULES: Final = 1  # raised when `leadline.entities` finds other names in the same text
+MADE_WITH: Final = "settings"
 Manifest = dict[str, Any]
 
+_SETTINGS: Final = ("embedding_model", "vector_backend", "lexical_backend", "stemmer", "chunk_tokens")
 _SETTING_OF: Final = {
     ("vector", "backend"): "LEADLINE_VECTOR_BACKEND",
     ("bm25", "backend"): "LEADLINE_LEXICAL_BACKEND",
@@ -23,14 +26,19 @@ _SETTING_OF: Final = {
 
 def manifests_for(settings: Settings, embedder: Embedder) -> dict[str, Manifest]:
     """Leg → what its index is built with under these settings."""
-    common = {"format": FORMAT, "chunk_tokens": settings.chunk_tokens, "tokenizer": embedder.name}
+    common = {
+        "format": FORMAT,
+        "chunk_tokens": settings.chunk_tokens,
+        "tokenizer": embedder.name,
+        MADE_WITH: _made_with(settings),
+    }
     return {
         "vector": common
         | {
             "backend": settings.vector_backend,
             "model": embedder.name,
             "dimension": embedder.dimension,
-            "metric": "cosine",
+            "metric": str(settings.vector_options.get("metric_type", "cosine")).lower(),
             "normalisation": "unit length",
         },
         "bm25": common | {"backend": settings.lexical_backend, "analyzer": Analyzer(settings.stemmer).name},
@@ -44,14 +52,40 @@ def check_manifests(collection: str, stored: Mapping[str, Manifest], wanted: Map
     for leg, manifest in wanted.items():
         former = stored.get(leg, manifest)
         for key, value in manifest.items():
-            if former.get(key) != value:
+            if key != MADE_WITH and former.get(key) != value:
                 legs.setdefault(f"{key} was {former.get(key)!r} and is now {value!r}{_by(leg, key)}", []).append(leg)
     if legs:
         differences = "; ".join(f"{', '.join(names)}: {difference}" for difference, names in legs.items())
         raise ManifestMismatch(
             f"The indexes of the collection {collection} were built with other settings. {differences}.",
-            hint="Set them back to go on with this collection, or ingest again into another collection or data folder.",
+            hint="`leadline reindex` builds them anew with these settings; or set them back.",
         )
+
+
+def settings_of(settings: Settings, stored: Mapping[str, Manifest]) -> Settings:
+    """These settings, with what the indexes were built with where it differs.
+
+    Raises ManifestMismatch where an index has moved to a server that these settings don't tell.
+    """
+    made_with = dict(stored["vector"][MADE_WITH])
+    for kind in ("vector", "lexical"):
+        elsewhere, backend = made_with.pop(f"{kind}_elsewhere"), made_with[f"{kind}_backend"]
+        if backend == getattr(settings, f"{kind}_backend"):
+            continue
+        if elsewhere:
+            raise ManifestMismatch(
+                f"The {kind} index has moved to {backend}.",
+                hint=f"Start again with LEADLINE_{kind.upper()}_BACKEND and its options set.",
+            )
+        made_with[f"{kind}_options"] = {}
+    return settings.model_copy(update=made_with)
+
+
+def _made_with(settings: Settings) -> Manifest:
+    kept = {name: getattr(settings, name) for name in _SETTINGS}
+    kept["vector_elsewhere"] = is_elsewhere(settings.vector_options)
+    kept["lexical_elsewhere"] = is_elsewhere(settings.lexical_options)
+    return kept
 
 
 def _by(leg: str, key: str) -> str:

@@ -1,13 +1,16 @@
 """One open collection, as the functions of this package share it, and the embedding of texts into the cache."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from leadline.knowledge.gate import Gate
 from leadline.models.base import Embedder
 from leadline.stores.base import GraphStore, LexicalStore, Store, VectorStore
 from leadline.stores.catalog import Catalog
+from leadline.stores.catalog_collections import current_builds
 from leadline.stores.catalog_vectors import cached_hashes, save_vectors
 from leadline.stores.lease import Lease
 
@@ -25,20 +28,27 @@ class Legs:
     graph: GraphStore
 
 
+class BuildReplaced(Exception):
+    """Other indexes have taken the place of these: nothing was changed, and the change is to be made on those."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A collection with its indexes.
 
-    `writing` lets one change at a time through, `embedding` one user of the model, in the order they came: the texts
-    of the next put are embedded while the one before is stored.
+    `builds` says which of the indexes made for each leg these are. `finish` does what an interrupted change left to
+    do. `embedding` lets one user of the model through at a time: the texts of the next put are embedded while the one
+    before is stored. `stack` closes the indexes.
     """
 
     name: str
     catalog: Catalog
     embedder: Embedder
-    lease: Lease
+    gate: Gate
     legs: Legs
-    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    builds: Mapping[str, int]
+    finish: Callable[["Opened"], Awaitable[None]]
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     embedding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -50,6 +60,25 @@ class Opened:
     def leg_names(self) -> list[str]:
         """The legs a change is owed to."""
         return list(self.stores)
+
+    @property
+    def lease(self) -> Lease:
+        """The lease of the change that is being made. Raises StoreError outside of `writing`."""
+        return self.gate.lease
+
+    @property
+    def writing(self) -> AbstractAsyncContextManager[None]:
+        """A change is made within the block, one at a time among all processes. What another one was interrupted in
+        is finished first. Raises LeaseHeld, BuildReplaced."""
+        return self._writing()
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        async with self.gate.hold():
+            if await asyncio.to_thread(current_builds, self.catalog, self.name) != self.builds:
+                raise BuildReplaced
+            await self.finish(self)
+            yield
 
 
 async def embed_missing(opened: Opened, texts: Mapping[str, str]) -> dict[str, bool]:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from leadline.errors import TextMissing
+from leadline.knowledge.current import Current
 from leadline.knowledge.opened import Opened
 from leadline.records import Document, Found
 from leadline.stores.base import Hit, Where
@@ -21,14 +22,15 @@ class VectorRetriever:
 
     name = "vector"
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, current: Current) -> None:
+        self._current = current
 
     async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
         """At most `k` live chunks, best first. Raises StoreError, ModelError."""
-        vector = await asyncio.to_thread(self._opened.embedder.embed_query, query)
-        index = self._opened.legs.vector
-        return await _live(self._opened, self.name, k, lambda n: index.search(vector, k=n, where=where))
+        async with self._current.use() as opened:
+            vector = await asyncio.to_thread(opened.embedder.embed_query, query)
+            index = opened.legs.vector
+            return await _live(opened, self.name, k, lambda n: index.search(vector, k=n, where=where))
 
 
 class LexicalRetriever:
@@ -36,13 +38,14 @@ class LexicalRetriever:
 
     name = "bm25"
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, current: Current) -> None:
+        self._current = current
 
     async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
         """At most `k` live chunks, best first. Raises StoreError."""
-        index = self._opened.legs.bm25
-        return await _live(self._opened, self.name, k, lambda n: index.lexical_search(query, k=n, where=where))
+        async with self._current.use() as opened:
+            index = opened.legs.bm25
+            return await _live(opened, self.name, k, lambda n: index.lexical_search(query, k=n, where=where))
 
 
 class GraphRetriever:
@@ -50,13 +53,14 @@ class GraphRetriever:
 
     name = "graph"
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, current: Current) -> None:
+        self._current = current
 
     async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
         """At most `k` live chunks, best first. Raises StoreError."""
-        index = self._opened.legs.graph
-        return await _live(self._opened, self.name, k, lambda n: index.search(query, k=n, where=where))
+        async with self._current.use() as opened:
+            index = opened.legs.graph
+            return await _live(opened, self.name, k, lambda n: index.search(query, k=n, where=where))
 
 
 async def hydrate(opened: Opened, hits: Sequence[Hit], leg: str) -> list[Document]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """Where a store's class is, and which of its parameters names an index on a server."""
+    """Where a store's class is, and which of its parameters names an index on a server.
+
+    `shared` is set for an engine that over a folder may be open in one process only: that one serves the others.
+    `fixed` are parameters that no option changes.
+    """
 
     module: str
     class_name: str
     index: str = "collection"
+    shared: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> type[Any]:
         found: type[Any] = getattr(import_module(f"leadline.stores.{self.module}"), self.class_name)
@@ -34,15 +40,29 @@ class _Backend:
 
 
 VECTOR_BACKENDS: Mapping[str, _Backend] = {
-    "chroma": _Backend("chroma", "ChromaVectorStore"),
+    "chroma": _Backend("chroma", "ChromaVectorStore", shared=True),
     "faiss": _Backend("faiss", "FaissVectorStore"),
+    "milvus": _Backend("milvus", "MilvusVectorStore"),
+    "qdrant": _Backend("qdrant", "QdrantVectorStore", shared=True),
 }
 LEXICAL_BACKENDS: Mapping[str, _Backend] = {
     "tantivy": _Backend("tantivy", "TantivyStore"),
     "rank-bm25": _Backend("rank_bm25", "RankBM25Store"),
+    "milvus": _Backend("milvus", "MilvusVectorStore", fixed={"enable_bm25": True, "dense": False}),
 }
-# What an option of a store says where it is; without one it is in the data folder.
-ELSEWHERE = ("url", "path", "host")
+# The options that say where a store is; without one it is in the data folder.
+_ELSEWHERE = ("url", "path", "host")
+
+
+def check_backends(vector: str, lexical: str) -> None:
+    """Raises ConfigError for the name of a backend that there isn't."""
+    _named("vector", VECTOR_BACKENDS, vector)
+    _named("lexical", LEXICAL_BACKENDS, lexical)
+
+
+def is_elsewhere(options: Mapping[str, Any]) -> bool:
+    """Whether a store with these options is on a server, or in a folder of its own, not in the data folder."""
+    return any(key in options for key in _ELSEWHERE)
 
 
 def open_vector_store(
@@ -81,20 +101,29 @@ def _make(
     options: Mapping[str, Any],
     **provided: Any,
 ) -> Any:
-    if name not in backends:
-        raise ConfigError(f"Unknown {kind} backend {name!r}.", hint=f"Allowed: {', '.join(backends)}.")
-    backend = backends[name]
+    backend = _named(kind, backends, name)
     made = backend.load()
     parameters = inspect.signature(made).parameters
-    place = {backend.index: index} if any(key in options for key in ELSEWHERE) else {"path": path}
+    place = {backend.index: index} if is_elsewhere(options) else {"path": path}
     reserved = {"policy", *place, *provided}
     allowed = [key for key in parameters if key not in reserved]
     if unknown := sorted(set(options) - set(allowed)):
         raise ConfigError(
             f"The {kind} backend {name} has no option {', '.join(unknown)}.", hint=f"Allowed: {', '.join(allowed)}."
         )
-    given = {**place, **_typed(made, name, options), **provided}
-    return made(**{key: value for key, value in given.items() if key in parameters})
+    given = {**place, **_typed(made, name, options), **provided, **backend.fixed}
+    given = {key: value for key, value in given.items() if key in parameters}
+    if backend.shared and "path" in given:
+        from leadline.stores.shared import SharedVectorStore
+
+        return SharedVectorStore(lambda: made(**given), path=Path(given["path"]))
+    return made(**given)
+
+
+def _named(kind: str, backends: Mapping[str, _Backend], name: str) -> _Backend:
+    if name not in backends:
+        raise ConfigError(f"Unknown {kind} backend {name!r}.", hint=f"Allowed: {', '.join(backends)}.")
+    return backends[name]
 
 
 def _typed(made: type[Any], name: str, options: Mapping[str, Any]) -> dict[str, Any]:

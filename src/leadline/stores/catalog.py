@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
+from uuid import uuid4
 
 from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -100,14 +101,18 @@ class Catalog:
     def write(self) -> Iterator[Connection]:
         """A transaction that is on disk when the block ends, or did nothing if the block raised.
 
-        Raises LeaseLost if another process holds the data folder by now, StoreError if this one never held it.
+        Raises LeaseLost if another process holds the data folder by now, StoreError if this one doesn't.
         """
-        if self._fence is None:
-            raise StoreError(
-                f"The catalog {self.path} was opened for reading only.", hint="Open it with its indexes to write."
-            )
-        with self._writing, _explained(self.path), begin_immediate(self.engine) as connection:
+        with self.write_cache() as connection:
+            if self._fence is None:
+                raise StoreError(f"The catalog {self.path} may only be written by the holder of its lease.")
             self._fence.check(connection)
+            yield connection
+
+    @contextmanager
+    def write_cache(self) -> Iterator[Connection]:
+        """As `write`, for what any process may add at any time: rows that are the same whoever makes them."""
+        with self._writing, _explained(self.path), begin_immediate(self.engine) as connection:
             yield connection
 
     def forget_deleted(self) -> None:
@@ -144,7 +149,8 @@ class Catalog:
             if names and info.name not in names:
                 raise _damaged(self.path, "it is an SQLite file of something else")
             metadata.create_all(connection)
-            connection.execute(upsert(connection, info, keep=True), {"name": "format", "value": FORMAT})
+            given = [{"name": "format", "value": FORMAT}, {"name": "identity", "value": uuid4().hex}]
+            connection.execute(upsert(connection, info, keep=True), given)
             found = connection.execute(select(info.c.value).where(info.c.name == "format")).scalar_one()
         if found != FORMAT:
             raise ManifestMismatch(

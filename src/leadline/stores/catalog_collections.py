@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select, update
 
 from leadline.stores.catalog import Catalog, upsert
-from leadline.stores.catalog_schema import collections, manifests
+from leadline.stores.catalog_schema import collections, info, manifests
 
 Manifest = dict[str, Any]
 
@@ -24,7 +24,7 @@ def create_collection(catalog: Catalog, name: str, leg_manifests: Mapping[str, M
         row = {"name": name, "generation": 0, "created": time.time()}
         connection.execute(upsert(connection, collections, keep=True), row)
         for leg, manifest in leg_manifests.items():
-            values = {"collection": name, "leg": leg, "manifest": manifest}
+            values = {"collection": name, "leg": leg, "manifest": manifest, "build": 0}
             connection.execute(upsert(connection, manifests, keep=True), values)
 
 
@@ -35,6 +35,19 @@ def stored_manifests(catalog: Catalog, name: str) -> dict[str, Manifest]:
             select(manifests.c.leg, manifests.c.manifest).where(manifests.c.collection == name)
         ).all()
     return {row.leg: row.manifest for row in rows}
+
+
+def current_builds(catalog: Catalog, name: str) -> dict[str, int]:
+    """Leg → the number of the index that is in use; empty for a collection that isn't there."""
+    with catalog.read() as connection:
+        rows = connection.execute(select(manifests.c.leg, manifests.c.build).where(manifests.c.collection == name))
+        return {row.leg: row.build for row in rows}
+
+
+def identity(catalog: Catalog) -> str:
+    """What tells this catalog from all others: 32 hexadecimal digits."""
+    with catalog.read() as connection:
+        return str(connection.execute(select(info.c.value).where(info.c.name == "identity")).scalar_one())
 
 
 def generation(catalog: Catalog, name: str) -> int:

@@ -47,6 +47,7 @@ lease = Table(
     Column("acquired", Float),
     Column("heartbeat", Float),
     Column("expires", Float),
+    Column("wanted", Float),  # when another process last tried in vain
 )
 
 collections = Table(
@@ -63,6 +64,7 @@ manifests = Table(
     Column("collection", ForeignKey("collections.name"), primary_key=True),
     Column("leg", ID, primary_key=True),
     Column("manifest", JSON, nullable=False),
+    Column("build", Integer, nullable=False),  # which of the indexes made for the leg, one after the other, is in use
 )
 
 sources = Table(

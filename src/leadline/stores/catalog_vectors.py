@@ -36,7 +36,7 @@ def save_vectors(catalog: Catalog, model: str, hashes: Sequence[str], matrix: ND
         {"content_hash": key, "model": model, "vector": row.astype("<f4").tobytes() if good else b""}
         for key, row, good in zip(hashes, matrix, usable, strict=True)
     ]
-    with catalog.write() as connection:
+    with catalog.write_cache() as connection:
         connection.execute(upsert(connection, vectors), rows)
     return dict(zip(hashes, usable.tolist(), strict=True))
 

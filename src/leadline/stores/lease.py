@@ -1,8 +1,7 @@
-"""The lease of a data folder: who may open its indexes and write its catalog.
+"""The lease of a data folder: who may write its catalog and its indexes.
 
-One process at a time, since an embedded index loses data when two have it open. The lease is a row of the catalog
-with a number, the fence, that rises with every taker; each write transaction checks it. Knows processes and clocks;
-doesn't know what is written.
+One process at a time, for the length of one change. The lease is a row of the catalog with a number, the fence, that
+rises with every taker; each write transaction checks it. Knows processes and clocks; doesn't know what is written.
 """
 
 import asyncio
@@ -30,6 +29,7 @@ log = logging.getLogger(__name__)
 TTL_S: Final = 30.0  # after so long without a heartbeat, another host may take over
 HEARTBEAT_S: Final = 5.0
 POLL_S: Final = 0.1
+GIVE_WAY_S: Final = 0.15  # longer than the others sleep between two tries
 _ROW: Final = 1
 
 
@@ -136,15 +136,22 @@ class Lease:
                 hint="Nothing more was written. Start again.",
             )
 
-    def release(self) -> None:
-        """Ends the heartbeat and gives the lease back. The fence stays, for the next taker to raise."""
+    def release(self) -> bool:
+        """Ends the heartbeat and gives the lease back. Whether another process has been waiting for it.
+
+        The fence stays, for the next taker to raise.
+        """
         self._stop.set()
         self._thread.join()
         try:
             with begin_immediate(self._catalog.engine) as connection:
+                wanted = select(table.c.id).where(table.c.id == _ROW, table.c.wanted >= table.c.acquired)
+                is_wanted = connection.execute(wanted).first() is not None
                 connection.execute(self._mine().values(pid=None, command=None, expires=0.0))
+                return is_wanted
         except DBAPIError as error:  # it falls free when this process ends; what broke the catalog was raised before
             log.warning("The lease of %s could not be given back: %s", self._catalog.path.parent, error.orig)
+            return False
 
     def _keep_alive(self) -> None:
         while not self._stop.wait(self._heartbeat_s):
@@ -169,6 +176,7 @@ def try_acquire(catalog: Catalog, owner: Owner) -> int | Row[Any]:
         holder = connection.execute(select(table).where(table.c.id == _ROW)).one_or_none()
         now = time.time()
         if holder is not None and not may_take(holder, owner, now):
+            connection.execute(update(table).where(table.c.id == _ROW).values(wanted=now))
             return holder
         fence = 1 if holder is None else holder.fence + 1
         row = {"id": _ROW, "fence": fence, "acquired": now, "heartbeat": now, "expires": now + TTL_S}
@@ -182,7 +190,7 @@ async def hold_lease(catalog: Catalog, timeout_s: float, *, heartbeat_s: float =
     """Holds the lease of the catalog's folder for the length of the block, and lets the catalog be written.
 
     Waits `timeout_s` at most, then raises LeaseHeld, which names the owner. A second taker in the same process waits
-    like any other.
+    like any other. Whoever gives the lease back while others wait lets them come first.
     """
     lease = Lease(catalog, await _acquire(catalog, timeout_s), heartbeat_s=heartbeat_s)
     lease.start()
@@ -191,7 +199,8 @@ async def hold_lease(catalog: Catalog, timeout_s: float, *, heartbeat_s: float =
         yield lease
     finally:
         catalog.guard(None)
-        await asyncio.to_thread(lease.release)
+        if await asyncio.to_thread(lease.release):
+            await asyncio.sleep(GIVE_WAY_S)
 
 
 async def _acquire(catalog: Catalog, timeout_s: float) -> int:

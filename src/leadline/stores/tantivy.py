@@ -43,7 +43,6 @@ class TantivyStore:
         self._manifest: dict[str, str | int] = {"backend": "tantivy", "format": FORMAT, "analyzer": analyzer.name}
         self._writing = threading.RLock()
         self._index: tantivy.Index | None = None
-        self._writer: tantivy.IndexWriter | None = None
         self._seen: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
@@ -110,9 +109,7 @@ class TantivyStore:
 
     def _close(self) -> None:
         with self._writing:
-            writer, self._writer, self._index = self._writer, None, None
-            if writer is not None:
-                writer.wait_merging_threads()
+            self._index = None
 
     def _ensure_ready(self) -> None:
         import tantivy
@@ -152,14 +149,12 @@ class TantivyStore:
         """A writer whose changes all take effect at the end, or none."""
         with self._writing, self._errors_named():
             assert self._index is not None
-            if self._writer is None:
-                self._writer = self._index.writer(heap_size=WRITER_BYTES, num_threads=1)
+            writer = self._index.writer(heap_size=WRITER_BYTES, num_threads=1)
             try:
-                yield self._writer
-            except BaseException:
-                self._writer.rollback()
-                raise
-            self._writer.commit()
+                yield writer
+                writer.commit()
+            finally:
+                writer.wait_merging_threads()  # lets go of the index: the next writer may be another process
             self._index.reload()
 
     def _searcher(self) -> tantivy.Searcher | None:
@@ -201,11 +196,10 @@ class TantivyStore:
 
     def _clear(self) -> None:
         self._ensure_ready()
-        with self._writing:
-            with self._commit() as writer:
-                writer.delete_all_documents()
-            assert self._writer is not None
-            self._writer.garbage_collect_files()
+        with self._commit() as writer:
+            writer.delete_all_documents()
+            writer.commit()
+            writer.garbage_collect_files()
 
     def _search(self, text: str, k: int, where: Where | None) -> list[Hit]:
         searcher = self._searcher()

@@ -1,0 +1,90 @@
+"""The indexes of a collection that are in use now, also after another process has built new ones.
+
+A reindex puts new indexes in the place of the old at one moment. Whoever was using the old ones ends with them; the
+next one finds the new. Knows when to open and close; doesn't know how.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from leadline.errors import StoreError
+from leadline.knowledge.opened import BuildReplaced, Opened
+from leadline.models.base import Embedder
+from leadline.stores.catalog import Catalog
+from leadline.stores.catalog_collections import current_builds
+
+T = TypeVar("T")
+
+
+class Current:
+    """Gives out the open indexes; opens new ones with `reopen` when the catalog names others than those."""
+
+    def __init__(self, opened: Opened, reopen: Callable[[], Awaitable[Opened]]) -> None:
+        self._opened = opened
+        self._reopen = reopen
+        self._users: Counter[int] = Counter()  # by identity
+        self._renewing = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The collection."""
+        return self._opened.name
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog it is in."""
+        return self._opened.catalog
+
+    @property
+    def embedder(self) -> Embedder:
+        """The model of its vectors."""
+        return self._opened.embedder
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[Opened]:
+        """The indexes as they are now; they stay open until the block ends."""
+        await self._renew()
+        opened = self._opened
+        self._users[id(opened)] += 1
+        try:
+            yield opened
+        finally:
+            self._users[id(opened)] -= 1
+            if self._closed or opened is not self._opened:
+                await self._close_unused(opened)
+
+    async def change(self, work: Callable[[Opened], Awaitable[T]]) -> T:
+        """Does `work`, which passes the gate before it changes anything, on the indexes as they are then."""
+        while True:
+            async with self.use() as opened:
+                try:
+                    return await work(opened)
+                except BuildReplaced:
+                    continue
+
+    async def close(self) -> None:
+        """Closes the indexes, as soon as nobody uses them."""
+        self._closed = True
+        await self._close_unused(self._opened)
+
+    async def _renew(self) -> None:
+        if self._closed:
+            raise StoreError(f"The collection {self._opened.name} is closed.", hint="Open its library again.")
+        if await self._is_current():
+            return
+        async with self._renewing:
+            if not await self._is_current():
+                former, self._opened = self._opened, await self._reopen()
+                await self._close_unused(former)
+
+    async def _is_current(self) -> bool:
+        opened = self._opened
+        return await asyncio.to_thread(current_builds, opened.catalog, opened.name) == opened.builds
+
+    async def _close_unused(self, opened: Opened) -> None:
+        if not self._users[id(opened)]:
+            await opened.stack.aclose()

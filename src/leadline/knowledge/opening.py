@@ -1,0 +1,112 @@
+"""Opens the indexes of one collection, and brings them in step with the catalog."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+from leadline.analysis import Analyzer
+from leadline.config import Settings
+from leadline.errors import StoreDamaged
+from leadline.knowledge import places
+from leadline.knowledge.changes import replay
+from leadline.knowledge.gate import Gate
+from leadline.knowledge.manifest import check_manifests, manifests_for
+from leadline.knowledge.opened import Legs, Opened
+from leadline.knowledge.verify import count_differences
+from leadline.models.base import Embedder
+from leadline.stores import is_elsewhere, open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores.catalog import Catalog
+from leadline.stores.catalog_collections import create_collection, current_builds, identity, stored_manifests
+from leadline.stores.catalog_outbox import read_owed
+from leadline.stores.catalog_versions import pending_versions, retired_sources
+
+
+async def open_collection(name: str, settings: Settings, catalog: Catalog, embedder: Embedder, gate: Gate) -> Opened:
+    """The collection with the indexes that the catalog names; made where there are none yet.
+
+    Raises ManifestMismatch if they were built with other settings, StoreDamaged, StoreError.
+    """
+    wanted = await asyncio.to_thread(manifests_for, settings, embedder)
+    check_manifests(name, await asyncio.to_thread(stored_manifests, catalog, name), wanted)
+    builds = await asyncio.to_thread(current_builds, catalog, name)
+    if builds.keys() == wanted.keys() and await asyncio.to_thread(_are_there, settings, name, builds):
+        return await open_build(name, settings, catalog, embedder, gate, builds)
+    async with gate.hold():
+        await asyncio.to_thread(create_collection, catalog, name, wanted)
+        builds = await asyncio.to_thread(current_builds, catalog, name)
+        return await open_build(name, settings, catalog, embedder, gate, builds)
+
+
+async def finish_and_compare(opened: Opened, settings: Settings) -> list[str]:
+    """Finishes what an interrupted process left, unless another is at work; what differs then, in words."""
+    async with opened.gate.hold_if_free() as held:
+        if not held:
+            return []
+        await asyncio.to_thread(places.remove_former, settings.data_dir, opened.name, opened.builds)
+        await _finish(opened)
+        return await count_differences(opened)
+
+
+async def open_build(
+    name: str, settings: Settings, catalog: Catalog, embedder: Embedder, gate: Gate, builds: Mapping[str, int]
+) -> Opened:
+    """The collection with the indexes of these numbers; made where there are none."""
+    async with AsyncExitStack() as stack:
+        legs = await _open_legs(name, settings, catalog, builds, stack)
+        await legs.vector.ensure_ready(embedder.dimension)
+        await legs.bm25.ensure_ready()
+        await legs.graph.ensure_ready()
+        return Opened(name, catalog, embedder, gate, legs, builds, _finish, stack.pop_all())
+
+
+async def _open_legs(
+    name: str, settings: Settings, catalog: Catalog, builds: Mapping[str, int], stack: AsyncExitStack
+) -> Legs:
+    own = await asyncio.to_thread(identity, catalog)
+    folders = {leg: places.folder(settings.data_dir, name, leg, builds[leg]) for leg in ("vector", "bm25")}
+    names = {leg: places.index_name(own, name, leg, builds[leg]) for leg in ("vector", "bm25")}
+    with _repairable(folders["vector"]):
+        vector = open_vector_store(
+            settings.vector_backend, path=folders["vector"], index=names["vector"], options=settings.vector_options
+        )
+        await stack.enter_async_context(vector)
+    with _repairable(folders["bm25"]):
+        lexical = open_lexical_store(
+            settings.lexical_backend,
+            path=folders["bm25"],
+            analyzer=Analyzer(settings.stemmer),
+            index=names["bm25"],
+            options=settings.lexical_options,
+        )
+        await stack.enter_async_context(lexical)
+    graph = open_graph_store(catalog, places.graph_key(name, builds["graph"]))
+    await stack.enter_async_context(graph)
+    return Legs(vector, lexical, graph)
+
+
+def _are_there(settings: Settings, name: str, builds: Mapping[str, int]) -> bool:
+    """Whether the folders of the indexes are there, as far as they are kept in the data folder."""
+    options = {"vector": settings.vector_options, "bm25": settings.lexical_options}
+    return all(
+        is_elsewhere(options[leg]) or places.folder(settings.data_dir, name, leg, builds[leg]).is_dir()
+        for leg in options
+    )
+
+
+async def _finish(opened: Opened) -> None:
+    """Finishes what an interrupted change left to do, if anything."""
+    for left in (pending_versions, read_owed, retired_sources):
+        if await asyncio.to_thread(left, opened.catalog, opened.name):
+            await replay(opened)
+            return
+
+
+@contextmanager
+def _repairable(folder: Path) -> Iterator[None]:
+    """Says of a damaged index how it is built again: that loses nothing, the catalog has all of it."""
+    try:
+        yield
+    except StoreDamaged as error:
+        hint = f"It was left as it is. Move {folder} away, then `leadline verify --repair` builds it from the catalog."
+        raise StoreDamaged(error.message, hint=hint) from error
