@@ -81,28 +81,33 @@ def record(chunk_id: str, topics: Sequence[str] | str = "Quokka", **fields: Any)
 
 
 @asynccontextmanager
-async def opened(engine: Engine, folder: Path, options: Mapping[str, Any]) -> AsyncIterator[Backend]:
-    """The backend over `folder`, open and ready; on a server, over an index of the folder's own."""
+async def opened(
+    engine: Engine, folder: Path, options: Mapping[str, Any], *, ready: bool = True
+) -> AsyncIterator[Backend]:
+    """The backend over `folder`, open and `ready`; on a server, over an index of the folder's own."""
     index = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
     match engine.kind:
         case "vector":
             async with open_vector_store(
                 engine.backend, path=folder / "vector", index=index, options=options
             ) as vectors:
-                await vectors.ensure_ready(DIMENSION)
+                if ready:
+                    await vectors.ensure_ready(DIMENSION)
                 yield Backend(engine.kind, vectors)
         case "lexical":
             async with open_lexical_store(
                 engine.backend, path=folder / "lexical", analyzer=Analyzer("english"), index=index, options=options
             ) as lexical:
-                await lexical.ensure_ready(DIMENSION)
+                if ready:
+                    await lexical.ensure_ready(DIMENSION)
                 yield Backend(engine.kind, lexical)
         case "graph":
             catalog = Catalog(folder / "catalog")
             catalog.open()
             try:
                 async with hold_lease(catalog, 5), open_graph_store(catalog, "default") as graph:
-                    await graph.ensure_ready()
+                    if ready:
+                        await graph.ensure_ready()
                     yield Backend(engine.kind, graph)
             finally:
                 catalog.close()
