@@ -157,10 +157,10 @@ def _record_query(model: str) -> Select[Any]:
 def _record(row: Row[Any]) -> ChunkRecord:
     found = () if not row.vector else (np.frombuffer(row.vector, dtype="<f4").astype(np.float32),)
     text = f"{row.prefix}\n{row.text}" if row.prefix else row.text
-    return ChunkRecord(row.chunk_id, row.doc_id, text, found, _filter_fields(row))
+    return ChunkRecord(row.chunk_id, row.doc_id, text, found, filter_fields(row))
 
 
-def _filter_fields(row: Row[Any]) -> dict[str, FieldValue]:
+def filter_fields(row: Row[Any]) -> dict[str, FieldValue]:
     """What a `where` may test: the source's own fields, and ours, which win."""
     fields: dict[str, FieldValue] = {
         **row.metadata,

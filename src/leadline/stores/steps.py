@@ -38,10 +38,12 @@ class Unfinished(Protocol):
         """The records as far as they cost nothing: ids and fields, perhaps neither text nor vectors."""
         ...
 
-    async def complete(self, headers: Sequence[ChunkRecord], *, fresh: bool, tell: Tell) -> list[ChunkRecord | Failed]:
-        """The same records whole, in the same order. `fresh`: nothing stored is used that can be made again.
+    async def complete(
+        self, headers: Sequence[ChunkRecord], *, fresh: bool, tell: Tell
+    ) -> Sequence[ChunkRecord | Failed]:
+        """The same records whole, in the same order, or what failed; what is gone by now is left out.
 
-        A DocumentEmbedded event for each record that has its vectors.
+        `fresh`: stored embeddings are not used. `tell` gets DocumentEmbedded from a stream that embeds.
         """
         ...
 
