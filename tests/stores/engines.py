@@ -5,7 +5,7 @@ A new backend is one more line in `ENGINES`, and for one with a server a fixture
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,20 +24,36 @@ DIMENSION = 16
 @dataclass(frozen=True)
 class Engine:
     """How a backend is opened: its kind, its name in the registry, its options, and the fixture that gives more of
-    them for an engine that runs as a server (it skips where there is no such server)."""
+    them for an engine that runs as a server (it skips where there is no such server).
+
+    `joined`: another store has the folder open already, as in another process, and serves this one.
+    """
 
     kind: Literal["vector", "lexical", "graph"]
     backend: str
     options: Mapping[str, Any] = field(default_factory=dict)
     server: str | None = None
+    joined: bool = False
 
 
 ENGINES = {
     "chroma": Engine("vector", "chroma"),
+    "chroma-joined": Engine("vector", "chroma", joined=True),
     "faiss": Engine("vector", "faiss"),
+    "qdrant": Engine("vector", "qdrant"),
+    "qdrant-standin": Engine("vector", "qdrant", server="qdrant_standin_options"),
+    "qdrant-server": Engine("vector", "qdrant", server="qdrant_server_options"),
     "tantivy": Engine("lexical", "tantivy"),
     "rank-bm25": Engine("lexical", "rank-bm25"),
+    "opensearch-standin": Engine("vector", "opensearch", server="opensearch_standin_options"),
+    "opensearch": Engine("vector", "opensearch", server="opensearch_options"),
+    "opensearch-bm25": Engine("lexical", "opensearch", server="opensearch_words_options"),
+    "opensearch-bm25-server": Engine("lexical", "opensearch", server="opensearch_options"),
     "graph": Engine("graph", "graph"),
+    "milvus-lite": Engine("vector", "milvus", server="milvus_lite"),
+    "milvus-lite-bm25": Engine("lexical", "milvus", server="milvus_lite"),
+    "milvus": Engine("vector", "milvus", server="milvus"),
+    "milvus-bm25": Engine("lexical", "milvus", server="milvus"),
 }
 
 Opener = Callable[[], AbstractAsyncContextManager["Backend"]]
@@ -88,9 +104,11 @@ async def opened(
     index = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
     match engine.kind:
         case "vector":
-            async with open_vector_store(
-                engine.backend, path=folder / "vector", index=index, options=options
-            ) as vectors:
+            place: dict[str, Any] = {"path": folder / "vector", "index": index, "options": options}
+            async with AsyncExitStack() as stack:
+                if engine.joined:
+                    await stack.enter_async_context(open_vector_store(engine.backend, **place))
+                vectors = await stack.enter_async_context(open_vector_store(engine.backend, **place))
                 if ready:
                     await vectors.ensure_ready(DIMENSION)
                 yield Backend(engine.kind, vectors)
