@@ -1,0 +1,97 @@
+"""Milvus for the tests: Milvus Lite started on loopback, and a server where the environment names one."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from leadline.errors import MissingExtra
+from leadline.stores import milvus_lite as engine
+
+# Read at once: no test sees the settings of whoever runs it.
+SERVER_URL = os.environ.get("LEADLINE_TEST_MILVUS_URL")
+START_TIMEOUT_S = 30
+
+
+@dataclass
+class LiteServer:
+    """Milvus Lite over one file, on a port of this machine. `start` it again after `kill`."""
+
+    file: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts it and waits until it can be connected to; what it said is in the error where it can't."""
+        arguments, environment = engine.command(self.file, f"127.0.0.1:{self.port}")
+        log = self.file.with_suffix(".log")
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                arguments, cwd=self.file.parent, env=environment, stdout=output, stderr=output, start_new_session=True
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                pytest.fail(f"Milvus Lite did not start: {log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Ends it in order."""
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once, whatever it is doing."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def _answers(self) -> bool:
+        with socket.socket() as connection:
+            return connection.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def new_server(folder: Path) -> LiteServer:
+    """A server over a file in `folder`, not yet started. Skips where milvus-lite isn't installed."""
+    try:
+        engine.binary()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return LiteServer(folder / "milvus.db", free.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """The options of a store on Milvus Lite, one for all tests."""
+    server = new_server(tmp_path_factory.mktemp("milvus"))
+    server.start()
+    yield {"url": server.url}
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def milvus() -> Mapping[str, str]:
+    """The options of a store on the Milvus server that LEADLINE_TEST_MILVUS_URL names."""
+    if SERVER_URL is None:
+        pytest.skip(
+            "No Milvus server. Start one, for example with its standalone_embed.sh script and Docker, and set "
+            "LEADLINE_TEST_MILVUS_URL=http://127.0.0.1:19530 (with user:password@ before the host if it asks for them)."
+        )
+    return {"url": SERVER_URL}
