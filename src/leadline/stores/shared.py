@@ -176,6 +176,7 @@ class SharedVectorStore:
         """One call of the host. Raises what the host's store raised; OSError or EOFError if there is no host."""
         port, secret = _address(self._path)
         with Client((LOOPBACK, port)) as connection:
+            shared_messages.hurry(connection)
             if not connection.poll(GREETING_S):
                 raise EOFError("not a host")  # a program that took the port of one that was killed
             answer_challenge(connection, secret)

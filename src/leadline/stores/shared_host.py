@@ -123,6 +123,7 @@ class Host:
         """One call of another process; anybody who doesn't know the secret is turned away."""
         try:
             with connection:
+                shared_messages.hurry(connection)
                 deliver_challenge(connection, self._secret)
                 answer_challenge(connection, self._secret)
                 if self._admitted():

@@ -5,13 +5,24 @@ Nothing in a message can run code where it is read.
 
 import base64
 import json
+import socket
 from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
 from leadline import errors
 from leadline.stores.base import ChunkRecord, Hit
+
+
+def hurry(connection: "Connection[Any, Any]") -> None:
+    """Has small messages sent at once; the system would hold each back for 40 ms."""
+    door = socket.socket(fileno=connection.fileno())
+    try:
+        door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    finally:
+        door.detach()  # the connection goes on owning it
 
 
 def packed(value: Any) -> bytes:
