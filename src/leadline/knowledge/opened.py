@@ -81,13 +81,15 @@ class Opened:
             yield
 
 
-async def embed_missing(opened: Opened, texts: Mapping[str, str]) -> dict[str, bool]:
-    """Embeds the texts (content hash → text) the cache doesn't have. Hash → whether there is a usable vector.
+async def embed_missing(opened: Opened, texts: Mapping[str, str], *, fresh: bool = False) -> dict[str, bool]:
+    """Embeds the texts (content hash → text) the cache doesn't have, or all if `fresh`.
+
+    Returns hash → whether there is a usable vector.
 
     Kept slice by slice: what was embedded before a crash is not embedded again.
     """
     catalog, model = opened.catalog, opened.embedder.name
-    usable = await asyncio.to_thread(cached_hashes, catalog, model, list(texts))
+    usable = {} if fresh else await asyncio.to_thread(cached_hashes, catalog, model, list(texts))
     # Neighbours of equal length share a slice, so that no slice waits for one long text at its end.
     missing = sorted(texts.keys() - usable.keys(), key=lambda key: (-len(texts[key]), key))
     if not missing:

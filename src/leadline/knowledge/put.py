@@ -13,25 +13,36 @@ from leadline.knowledge.reports import PutReport
 from leadline.stores.catalog_outbox import owe_versions
 from leadline.stores.catalog_pending import Added, NewVersion, add_pending
 from leadline.stores.catalog_sources import LiveVersion, holders_of, live_versions
-from leadline.stores.catalog_versions import set_roots
+from leadline.stores.catalog_vectors import cached_hashes
+from leadline.stores.catalog_versions import pending_versions, set_roots
 
 
-async def put(opened: Opened, drafts: Sequence[SourceDraft], root: str = "") -> list[PutReport]:
-    """One report a draft, in their order. A source that fails leaves its former version in place; the others go in."""
-    news = [new_version(opened.name, _storable(draft), root) for draft in drafts]
+async def put(
+    opened: Opened, drafts: Sequence[SourceDraft], root: str = "", *, skip_existing: bool = True
+) -> list[PutReport]:
+    """One report a draft, in their order. A source that fails leaves its former version in place; the others go in.
+
+    `skip_existing`: what is there as it is, in every index, is neither embedded nor waits for its turn to be stored.
+    """
+    news = placed(opened, drafts, root)
     reports: dict[int, PutReport] = {}
     waiting = list(range(len(news)))
     while waiting:  # a source that comes twice is put twice, in order
         first = {news[index].doc_id: index for index in reversed(waiting)}
         turn = sorted(first.values())
-        reports |= zip(turn, await _put_distinct(opened, [news[index] for index in turn]), strict=True)
+        reports |= zip(turn, await _put_distinct(opened, [news[index] for index in turn], skip_existing), strict=True)
         waiting = [index for index in waiting if index not in reports]
     return [reports[index] for index in range(len(news))]
 
 
+def placed(opened: Opened, drafts: Sequence[SourceDraft], root: str = "") -> list[NewVersion]:
+    """The drafts as they are stored, with the ids of their chunks."""
+    return [new_version(opened.name, _storable(draft), root) for draft in drafts]
+
+
 async def preview(opened: Opened, drafts: Sequence[SourceDraft], root: str = "") -> list[PutReport]:
     """The status each draft would get from what the catalog holds now. Asks no index, embeds nothing."""
-    news = [new_version(opened.name, _storable(draft), root) for draft in drafts]
+    news = placed(opened, drafts, root)
     live = await asyncio.to_thread(live_versions, opened.catalog, [new.doc_id for new in news])
     copies = await _copies(opened, news)
     return [replace(_previewed(new, live.get(new.doc_id)), copy_of=copies.get(new.doc_id)) for new in news]
@@ -45,13 +56,44 @@ def _previewed(new: NewVersion, live: LiveVersion | None) -> PutReport:
     return replace(_report(new), status="unchanged" if live.fingerprint == new.fingerprint else "replaced")
 
 
-async def _put_distinct(opened: Opened, news: Sequence[NewVersion]) -> list[PutReport]:
-    texts = {chunk.content_hash: chunk.draft.embedded_text for new in news for chunk in new.chunks}
-    await embed_missing(opened, texts)
-    async with opened.writing:
-        # A change that was being stored meanwhile may have swept a vector that nothing used yet.
-        usable = await embed_missing(opened, texts)
-        return await to_the_end(_store(opened, [_with_vector_note(new, usable) for new in news], usable))
+async def _put_distinct(opened: Opened, news: Sequence[NewVersion], skip_existing: bool) -> list[PutReport]:
+    reports = await _untouched(opened, news) if skip_existing else {}
+    rest = [new for new in news if new.doc_id not in reports]
+    if rest:
+        texts = {chunk.content_hash: chunk.draft.embedded_text for new in rest for chunk in new.chunks}
+        await embed_missing(opened, texts)
+        async with opened.writing:
+            # A change that was being stored meanwhile may have swept a vector that nothing used yet.
+            usable = await embed_missing(opened, texts)
+            noted = [_with_vector_note(new, usable) for new in rest]
+            reports |= zip((new.doc_id for new in rest), await to_the_end(_store(opened, noted, usable)), strict=True)
+    return [reports[new.doc_id] for new in news]
+
+
+async def _untouched(opened: Opened, news: Sequence[NewVersion]) -> dict[str, PutReport]:
+    """The sources that are as they were, in the catalog and in every index."""
+    if await asyncio.to_thread(pending_versions, opened.catalog, opened.name):
+        return {}  # what is live now will not be for long
+    live = await asyncio.to_thread(live_versions, opened.catalog, [new.doc_id for new in news])
+    same = [new for new in news if new.doc_id in live and _is_as_it_was(new, live[new.doc_id])]
+    hashes = [chunk.content_hash for new in same for chunk in new.chunks]
+    cached = await asyncio.to_thread(cached_hashes, opened.catalog, opened.embedder.name, hashes)
+    usable = dict.fromkeys(hashes, True) | cached
+    whole = {new.doc_id for new in same}
+    for leg, store in opened.stores.items():
+        wanted = {chunk_id: new.doc_id for new in same for chunk_id in _ids_in(new, leg, usable)}
+        there = await store.existing_ids(list(wanted))
+        whole -= {doc_id for chunk_id, doc_id in wanted.items() if chunk_id not in there}
+    copies = await _copies(opened, same)
+    return {
+        new.doc_id: replace(_report(_with_vector_note(new, usable)), copy_of=copies.get(new.doc_id))
+        for new in same
+        if new.doc_id in whole
+    }
+
+
+def _is_as_it_was(new: NewVersion, live: LiveVersion) -> bool:
+    return new.fingerprint == live.fingerprint and new.root in ("", live.root)
 
 
 async def _store(opened: Opened, news: Sequence[NewVersion], usable: Mapping[str, bool]) -> list[PutReport]:
