@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ("tests.servers.chat_server", "tests.servers.search_server", "tests.servers.milvus_lite")
+pytest_plugins = (
+    "tests.servers.chat_server",
+    "tests.servers.search_server",
+    "tests.servers.qdrant_server",
+    "tests.servers.milvus_lite",
+    "tests.servers.opensearch_server",
+)
 _LOOPBACK = {"localhost", "127.0.0.1", "::1", "", None}
 _KEYS = ("LEADLINE_", "OPENAI_", "ANTHROPIC_", "LITELLM_", "LANGCHAIN_", "LANGSMITH_", "DDGS_")
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}

@@ -42,12 +42,14 @@ class _Backend:
 VECTOR_BACKENDS: Mapping[str, _Backend] = {
     "chroma": _Backend("chroma", "ChromaVectorStore", shared=True),
     "faiss": _Backend("faiss", "FaissVectorStore"),
+    "opensearch": _Backend("opensearch", "OpenSearchVectorStore", index="index"),
     "milvus": _Backend("milvus", "MilvusVectorStore"),
     "qdrant": _Backend("qdrant", "QdrantVectorStore", shared=True),
 }
 LEXICAL_BACKENDS: Mapping[str, _Backend] = {
     "tantivy": _Backend("tantivy", "TantivyStore"),
     "rank-bm25": _Backend("rank_bm25", "RankBM25Store"),
+    "opensearch": _Backend("opensearch", "OpenSearchVectorStore", index="index", fixed={"dense": False}),
     "milvus": _Backend("milvus", "MilvusVectorStore", fixed={"enable_bm25": True, "dense": False}),
 }
 # The options that say where a store is; without one it is in the data folder.
@@ -128,13 +130,14 @@ def _named(kind: str, backends: Mapping[str, _Backend], name: str) -> _Backend:
 
 def _typed(made: type[Any], name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as the constructor's own types: from the environment all of them come as text."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
 
     hints = get_type_hints(made.__init__)
     typed = {}
     for key, value in options.items():
         try:
-            typed[key] = TypeAdapter(hints[key]).validate_python(value)
+            adapter = TypeAdapter(hints[key], config=ConfigDict(arbitrary_types_allowed=True))
+            typed[key] = adapter.validate_python(value)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]["msg"]
             raise ConfigError(f"The option {key} of the backend {name} is wrong: {problem}.") from None
