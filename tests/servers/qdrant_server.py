@@ -195,12 +195,7 @@ def _query(server: QdrantStandIn, name: str, body: Any) -> Any:
             with_payload=_selected(request.with_payload),
         )
     )
-    return {
-        "points": [
-            {"id": str(point.id), "version": point.version, "score": point.score, "payload": point.payload}
-            for point in found
-        ]
-    }
+    return {"points": [{"id": str(p.id), "version": p.version, "score": p.score, "payload": p.payload} for p in found]}
 
 
 _DONE = {"operation_id": 0, "status": "completed"}

@@ -115,9 +115,9 @@ async def test_server_trouble_is_a_store_error(stand_in: QdrantStandIn) -> None:
 async def test_silent_server_is_given_up_after_the_timeout() -> None:
     """A server that takes the connection and says nothing is an error, not a wait without end."""
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections without an accept
+        store = QdrantVectorStore(url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.5)
         with pytest.raises(StoreError, match="gave no answer"):
-            async with QdrantVectorStore(url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.5):
-                pass
+            await store.__aenter__()
 
 
 async def test_certificates_are_checked(stand_in: QdrantStandIn) -> None:
