@@ -29,13 +29,27 @@ class ChunkDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """What the chunks of a source leave out of its extracted text: enough to have the whole text again.
+
+    `gaps` is the text before each chunk and after the last, mostly blanks and headings: with the chunks between them
+    they are the extracted text. `blocks` are the pieces it consists of, as the chunker takes them: (start, end, kind,
+    headings, page, prefix). `notes` are those of the extraction, without those of the cutting.
+    """
+
+    gaps: tuple[str, ...]
+    blocks: tuple[tuple[int, int, str, tuple[str, ...], int | None, str], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceDraft:
     """One source: a file, an upload or a text given by a caller.
 
     `uri` identifies it inside its collection (path relative to the ingested root with `/`, upload name, or URL),
     `file_name` is only a label, `file_hash` is the sha256 of the bytes. `metadata` is what a filter may test and
     what a citation may show; `notes` are the things a person should know of (pages without text, a guessed
-    encoding, text cut by nothing but worth saying).
+    encoding, text cut by nothing but worth saying). With a `layout` the source can be cut anew without its file.
     """
 
     uri: str
@@ -46,3 +60,4 @@ class SourceDraft:
     doc_id: str | None = None
     metadata: Mapping[str, FieldValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    layout: Layout | None = None

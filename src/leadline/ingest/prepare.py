@@ -12,6 +12,7 @@ from leadline.drafts import FieldValue, SourceDraft
 from leadline.errors import EmptyFile
 from leadline.ingest.chunking import chunk
 from leadline.ingest.extracted import Limits
+from leadline.ingest.layout import layout_of
 from leadline.ingest.loaders import load, read_bytes
 from leadline.models.base import Tokenizer
 
@@ -51,6 +52,7 @@ def prepare(
         chunks=chunks,
         metadata=metadata,
         notes=(*extracted.notes, *notes),
+        layout=layout_of(extracted, chunks),
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leadline.drafts import SourceDraft
+from leadline.drafts import Layout, SourceDraft
 from leadline.errors import EmptyFile
 from leadline.knowledge.changes import apply_upserts, publish_applied, settle_all
 from leadline.knowledge.identity import new_version
@@ -229,7 +229,16 @@ def _storable(draft: SourceDraft) -> SourceDraft:
         chunks=chunks,
         metadata=metadata,
         notes=tuple(map(_encodable, draft.notes)),
+        layout=None if draft.layout is None else _storable_layout(draft.layout),
     )
+
+
+def _storable_layout(layout: Layout) -> Layout:
+    blocks = tuple(
+        (start, end, kind, tuple(map(_encodable, headings)), page, _encodable(prefix))
+        for start, end, kind, headings, page, prefix in layout.blocks
+    )
+    return Layout(tuple(map(_encodable, layout.gaps)), blocks, tuple(map(_encodable, layout.notes)))
 
 
 def _encodable(text: str, errors: str = "replace") -> str:

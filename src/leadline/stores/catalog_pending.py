@@ -4,17 +4,17 @@ Everything about a put that is done in bulk: a batch of sources costs a few stat
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import StatementError
 
-from leadline.drafts import ChunkDraft, SourceDraft
+from leadline.drafts import ChunkDraft, Layout, SourceDraft
 from leadline.stores.catalog import Catalog, batched, upsert
 from leadline.stores.catalog_outbox import owe_delete, owe_upsert, owe_upsert_no_more
-from leadline.stores.catalog_schema import chunks, memberships, sources, versions
+from leadline.stores.catalog_schema import chunks, layouts, memberships, sources, versions
 from leadline.stores.catalog_versions import chunk_ids, retire
 
 Row = dict[str, Any]
@@ -99,6 +99,7 @@ def _add_together(
         connection.execute(upsert(connection, chunks), [_chunk_row(new, c) for new in news for c in new.chunks])
         places = [_place_row(ids[new.doc_id], index, c) for new in news for index, c in enumerate(new.chunks)]
         connection.execute(insert(memberships), places)
+        _insert_layouts(connection, news, ids)
         owe_upsert(connection, collection, legs, list(ids.values()))
     return {new.doc_id: Added(ids[new.doc_id], sum(chunk.chunk_id not in had for chunk in new.chunks)) for new in news}
 
@@ -136,6 +137,16 @@ def _insert_versions(connection: Connection, news: Sequence[NewVersion]) -> dict
     """doc_id → the id of its new version."""
     statement = insert(versions).returning(versions.c.doc_id, versions.c.id)
     return {row.doc_id: row.id for row in connection.execute(statement, [_version_row(new) for new in news])}
+
+
+def _insert_layouts(connection: Connection, news: Sequence[NewVersion], ids: Mapping[str, int]) -> None:
+    layouts_of = {ids[new.doc_id]: new.draft.layout for new in news if new.draft.layout is not None}
+    if layouts_of:
+        connection.execute(insert(layouts), [_layout_row(version, layout) for version, layout in layouts_of.items()])
+
+
+def _layout_row(version: int, layout: Layout) -> Row:
+    return {"version": version, "layout": {"gaps": layout.gaps, "blocks": layout.blocks, "notes": layout.notes}}
 
 
 def _version_row(new: NewVersion) -> Row:

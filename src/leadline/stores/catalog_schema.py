@@ -96,6 +96,14 @@ versions = Table(
     sqlite_autoincrement=True,  # an id of a swept version is never given again
 )
 
+# What the chunks of a version leave out of the source's text, to cut it anew: see `leadline.drafts.Layout`.
+layouts = Table(
+    "layouts",
+    metadata,
+    Column("version", ForeignKey("versions.id"), primary_key=True),
+    Column("layout", JSON, nullable=False),
+)
+
 chunks = Table(
     "chunks",
     metadata,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, select, update
 from leadline.stores.catalog import Catalog, batched
 from leadline.stores.catalog_collections import raise_generation
 from leadline.stores.catalog_outbox import owe_delete, owe_upsert, owe_upsert_no_more
-from leadline.stores.catalog_schema import chunks, memberships, sources, vectors, versions
+from leadline.stores.catalog_schema import chunks, layouts, memberships, sources, vectors, versions
 
 
 def set_roots(catalog: Catalog, roots: Mapping[str, str]) -> None:
@@ -116,6 +116,7 @@ def sweep(catalog: Catalog, doc_ids: Sequence[str]) -> None:
 def _sweep_source(connection: Connection, doc_id: str) -> None:
     retired = select(versions.c.id).where(versions.c.doc_id == doc_id, versions.c.status == "retired")
     connection.execute(delete(memberships).where(memberships.c.version.in_(retired)))
+    connection.execute(delete(layouts).where(layouts.c.version.in_(retired)))
     connection.execute(delete(versions).where(versions.c.doc_id == doc_id, versions.c.status == "retired"))
     unused = (chunks.c.doc_id == doc_id) & ~exists().where(memberships.c.chunk_id == chunks.c.chunk_id)
     hashes = list(connection.execute(select(chunks.c.content_hash).where(unused).distinct()).scalars())
