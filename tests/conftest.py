@@ -11,8 +11,10 @@ pytest_plugins = (
     "tests.servers.chat_server",
     "tests.servers.search_server",
     "tests.servers.qdrant_server",
+    "tests.servers.chroma_server",
     "tests.servers.milvus_lite",
     "tests.servers.opensearch_server",
+    "tests.servers.pinecone_server",
 )
 _LOOPBACK = {"localhost", "127.0.0.1", "::1", "", None}
 _KEYS = ("LEADLINE_", "OPENAI_", "ANTHROPIC_", "LITELLM_", "LANGCHAIN_", "LANGSMITH_", "DDGS_")

@@ -39,10 +39,13 @@ class Engine:
 ENGINES = {
     "chroma": Engine("vector", "chroma"),
     "chroma-joined": Engine("vector", "chroma", joined=True),
+    "chroma-server": Engine("vector", "chroma", server="chroma_server"),
     "faiss": Engine("vector", "faiss"),
     "qdrant": Engine("vector", "qdrant"),
     "qdrant-standin": Engine("vector", "qdrant", server="qdrant_standin_options"),
     "qdrant-server": Engine("vector", "qdrant", server="qdrant_server_options"),
+    "pinecone-standin": Engine("vector", "pinecone", server="pinecone_standin_options"),
+    "pinecone": Engine("vector", "pinecone", server="pinecone_options"),
     "tantivy": Engine("lexical", "tantivy"),
     "rank-bm25": Engine("lexical", "rank-bm25"),
     "opensearch-standin": Engine("vector", "opensearch", server="opensearch_standin_options"),

@@ -6,11 +6,10 @@ starts an empty database when the main file is missing. So the folder is looked 
 
 import sqlite3
 import struct
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
-from leadline.errors import StoreDamaged, StoreError
+from leadline.errors import StoreDamaged
 
 DATABASE = "chroma.sqlite3"
 HEADER_FILE = "header.bin"
@@ -28,19 +27,6 @@ def check(folder: Path) -> None:
         raise damaged(folder, f"{DATABASE} is missing")
     for segment in segments:
         _check_segment(folder, segment)
-
-
-@contextmanager
-def errors_named(folder: Path) -> Iterator[None]:
-    """Turns Chroma's own errors into StoreDamaged (the files) or StoreError (anything else)."""
-    from chromadb.errors import ChromaError, InternalError
-
-    try:
-        yield
-    except InternalError as error:
-        raise damaged(folder, str(error)) from error
-    except ChromaError as error:
-        raise StoreError(f"Chroma at {folder} refused: {error}.") from error
 
 
 def damaged(folder: Path, reason: str) -> StoreDamaged:

@@ -1,13 +1,15 @@
 """What Chroma stores beside a vector, and its own form of a filter.
 
-The payload is the chunk id and the filter fields. Knows the quirks of Chroma's payloads; calls nothing of it.
+The payload is the chunk id and the filter fields. Knows the quirks of Chroma's payloads.
 """
 
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leadline.drafts import FieldValue
+from leadline.errors import InvalidFilter
 from leadline.stores import filters
 from leadline.stores.base import ChunkRecord, Where
 
@@ -49,13 +51,54 @@ def payloads(record: ChunkRecord, stored: Payload) -> Iterator[dict[str, Any]]:
         yield {**gone, **own, **marks}
 
 
-def native(where: Where | None) -> dict[str, Any] | None:
-    """Chroma's form of a filter, or a wider one; None where it can't narrow anything."""
+def batches(records: Sequence[ChunkRecord], limit: int) -> Iterator[list[ChunkRecord]]:
+    """Records whose vectors together stay within what Chroma takes at once."""
+    batch: list[ChunkRecord] = []
+    vectors = 0
+    for record in records:
+        if batch and vectors + len(record.vectors) > limit:
+            yield batch
+            batch, vectors = [], 0
+        batch.append(record)
+        vectors += len(record.vectors)
+    if batch:
+        yield batch
+
+
+def surplus(records: Sequence[ChunkRecord], stored: Mapping[str, Payload]) -> list[str]:
+    """The ids of stored vectors that the records, which replace them, have no more."""
+    return [
+        vector_id
+        for record in records
+        for vector_id in vector_ids(record.chunk_id, vector_count(stored.get(record.chunk_id)))[len(record.vectors) :]
+    ]
+
+
+def native(where: Where | str | None) -> dict[str, Any] | None:
+    """Chroma's form of a portable filter, or a wider one; None where it can't narrow anything.
+
+    A text is Chroma's own form already, as JSON. Raises InvalidFilter for a text that isn't.
+    """
+    if isinstance(where, str):
+        return _parsed(where)
 
     def joined(operator: str) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
         return lambda parts: {operator: parts}
 
     return filters.narrow(where, leaf=_test, all_of=joined("$and"), any_of=joined("$or"))
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    from chromadb.api.types import validate_where
+
+    try:
+        expression = json.loads(text)
+        validate_where(expression)
+    except ValueError as error:
+        raise InvalidFilter(
+            f"Not a Chroma `where` in JSON: {error}", hint='Write e.g. {"page": {"$gte": 3}}, or pass a mapping.'
+        ) from error
+    return dict(expression)
 
 
 def _escape(key: str) -> str:

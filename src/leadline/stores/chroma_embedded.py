@@ -1,0 +1,134 @@
+"""Chroma in this process, over a folder. Its client is synchronous, so its calls run in threads.
+
+Chroma takes no lock: two processes on one folder lose vectors without an error, so only one may have it open.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import chromadb
+from chromadb.config import Settings
+from chromadb.errors import ChromaError, InternalError, NotFoundError
+
+from leadline.errors import StoreError
+from leadline.stores import chroma_files, index_files
+from leadline.stores.chroma_client import Vanished
+
+# Chroma 1.5.9 may never return from a write to a full disk, so it isn't let near one. It keeps what is written in its
+# queue, its journal and its index at the same time.
+COPIES = 3
+MARGIN = 32 * 2**20
+# What the system says when it lets nobody write: no sign that the files are damaged.
+OF_THE_SYSTEM = ("disk is full", "disk I/O error", "readonly database", "unable to open database", "os error")
+
+
+class EmbeddedChroma:
+    """A ChromaClient over a folder."""
+
+    def __init__(self, folder: Path, tenant: str, database: str) -> None:
+        self._folder = folder
+        self._tenant = tenant
+        self._database = database
+        self._client: Any = None
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    async def open(self) -> None:
+        """Looks the folder over, then opens it."""
+        await asyncio.to_thread(self._open)
+
+    async def close(self) -> None:
+        """Closes the folder."""
+        await asyncio.to_thread(self._client.close)
+
+    async def batch_limit(self) -> int:
+        """What SQLite's limit of variables a statement leaves."""
+        return int(await self.call(self._client.get_max_batch_size))
+
+    async def find(self, name: str) -> Any | None:
+        """The collection, or None."""
+        try:
+            return await self.call(self._client.get_collection, name=name, embedding_function=None)
+        except Vanished:
+            return None
+
+    async def create(self, name: str, configuration: Mapping[str, Any], metadata: Mapping[str, Any]) -> Any:
+        """Makes the collection."""
+        self.check_room(0)
+        return await self.call(
+            self._client.create_collection,
+            name=name,
+            configuration=dict(configuration),
+            metadata=dict(metadata),
+            embedding_function=None,
+        )
+
+    async def drop(self, name: str) -> None:
+        """Removes the collection."""
+        try:
+            await self.call(self._client.delete_collection, name=name)
+        except Vanished:
+            return
+
+    async def call(self, method: Callable[..., Any], **arguments: Any) -> Any:
+        """Calls in a thread."""
+        reading = method.__name__.startswith(("get", "query", "count"))
+        with self._errors_named(reading=reading):
+            return await asyncio.to_thread(method, **arguments)
+
+    def check_room(self, size: int) -> None:
+        """Raises StoreError unless the disk has room for `size` bytes and what Chroma needs besides."""
+        free = shutil.disk_usage(self._folder).free
+        if free < COPIES * size + MARGIN:
+            raise StoreError(
+                f"The disk of the Chroma folder {self._folder} is full: {free // 2**20} MiB are left. "
+                "Nothing of what it holds is lost.",
+                hint="Make room on it and try again.",
+            )
+
+    def _open(self) -> None:
+        try:
+            chroma_files.check(self._folder)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if not (self._folder / chroma_files.DATABASE).exists():
+                self.check_room(0)
+        except OSError as error:
+            raise index_files.unusable(self._folder, error) from error
+        with self._errors_named(reading=True):
+            try:
+                self._client = chromadb.PersistentClient(
+                    str(self._folder), Settings(anonymized_telemetry=False), self._tenant, self._database
+                )
+            except NotFoundError:
+                raise no_database(self.place, self._tenant, self._database) from None
+
+    @contextmanager
+    def _errors_named(self, *, reading: bool) -> Iterator[None]:
+        try:
+            yield
+        except NotFoundError as error:
+            raise Vanished(f"Chroma at {self._folder} has it no more: {error}.") from error
+        except InternalError as error:
+            if reading and not any(sign in str(error) for sign in OF_THE_SYSTEM):
+                raise chroma_files.damaged(self._folder, str(error)) from error
+            raise StoreError(
+                f"Chroma at {self._folder} could not do it: {error}. Nothing of what it held is lost.",
+                hint="Look whether its disk is full and whether this user may write there, and try again.",
+            ) from error
+        except ChromaError as error:
+            raise StoreError(f"Chroma at {self._folder} refused: {error}.") from error
+
+
+def no_database(place: str, tenant: str, database: str) -> StoreError:
+    """The error for a tenant or database that isn't there."""
+    return StoreError(
+        f"Chroma at {place} has no database {database!r} of a tenant {tenant!r}.",
+        hint="Make it with chromadb.AdminClient, or set `tenant` and `database` to ones that are there.",
+    )
