@@ -45,6 +45,7 @@ VECTOR_BACKENDS: Mapping[str, _Backend] = {
     "opensearch": _Backend("opensearch", "OpenSearchVectorStore", index="index"),
     "milvus": _Backend("milvus", "MilvusVectorStore"),
     "qdrant": _Backend("qdrant", "QdrantVectorStore", shared=True),
+    "pinecone": _Backend("pinecone", "PineconeVectorStore", index="namespace"),
 }
 LEXICAL_BACKENDS: Mapping[str, _Backend] = {
     "tantivy": _Backend("tantivy", "TantivyStore"),
@@ -53,7 +54,7 @@ LEXICAL_BACKENDS: Mapping[str, _Backend] = {
     "milvus": _Backend("milvus", "MilvusVectorStore", fixed={"enable_bm25": True, "dense": False}),
 }
 # The options that say where a store is; without one it is in the data folder.
-_ELSEWHERE = ("url", "path", "host")
+_ELSEWHERE = ("url", "path", "host", "index")
 
 
 def check_backends(vector: str, lexical: str) -> None:
@@ -106,6 +107,11 @@ def _make(
     backend = _named(kind, backends, name)
     made = backend.load()
     parameters = inspect.signature(made).parameters
+    if "path" not in parameters and not is_elsewhere(options):
+        raise ConfigError(
+            f"The {kind} backend {name} is a server, not in the data folder.",
+            hint=f"Say where it is: set its option {' or '.join(key for key in _ELSEWHERE if key in parameters)}.",
+        )
     place = {backend.index: index} if is_elsewhere(options) else {"path": path}
     reserved = {"policy", *place, *provided}
     allowed = [key for key in parameters if key not in reserved]
