@@ -9,7 +9,6 @@ and what they mean to the engine, not how a server behaves under load, in a clus
 import json
 import os
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,7 +30,7 @@ HOW_TO_START = (
     "LEADLINE_TEST_QDRANT_URL=http://127.0.0.1:6333"
 )
 API_KEY = "key-of-the-stand-in"
-PATH = re.compile(r"/collections/(?P<name>[^/]+)(?P<call>(/points(/(delete|scroll|count|query))?)?)")
+PATH = re.compile(r"/collections/(?P<name>[^/]+)(?P<call>(/index|/points(/(delete|scroll|count|query))?)?)")
 LARGEST_BODY = 32 * 1024 * 1024
 
 
@@ -93,13 +92,7 @@ def _info(server: QdrantStandIn, name: str, _: Any) -> Any:
     config = {
         "params": {"vectors": params.model_dump(mode="json", exclude_none=True), "shard_number": 1},
         "hnsw_config": {"m": 16, "ef_construct": 200, "full_scan_threshold": 10000, "max_indexing_threads": 0},
-        "optimizer_config": {
-            "deleted_threshold": 0.2,
-            "vacuum_min_vector_number": 1000,
-            "default_segment_number": 0,
-            "flush_interval_sec": 5,
-        },
-        "wal_config": {"wal_capacity_mb": 32, "wal_segments_ahead": 0},
+        "optimizer_config": {"default_segment_number": 0, "flush_interval_sec": 5},
     }
     return {
         "status": "green",
@@ -126,6 +119,14 @@ def _create(server: QdrantStandIn, name: str, body: Any) -> Any:
     folder.mkdir()
     server.collections[name] = (params, edge.EdgeShard.create(str(folder), edge.EdgeConfig(vectors=vectors)))
     return True
+
+
+def _index(server: QdrantStandIn, name: str, body: Any) -> Any:
+    _, shard = server.collection(name)
+    request = models.CreateFieldIndex.model_validate(body)
+    types = {"keyword": edge.PayloadSchemaType.Keyword, "float": edge.PayloadSchemaType.Float}
+    shard.update(edge.UpdateOperation.create_field_index(request.field_name, types[str(body["field_schema"])]))
+    return _DONE
 
 
 def _upsert(server: QdrantStandIn, name: str, body: Any) -> Any:
@@ -202,6 +203,7 @@ _DONE = {"operation_id": 0, "status": "completed"}
 CALLS: dict[tuple[str, str], Callable[[QdrantStandIn, str, Any], Any]] = {
     ("GET", ""): _info,
     ("PUT", ""): _create,
+    ("PUT", "/index"): _index,
     ("PUT", "/points"): _upsert,
     ("POST", "/points"): _retrieve,
     ("POST", "/points/delete"): _delete,
@@ -209,7 +211,7 @@ CALLS: dict[tuple[str, str], Callable[[QdrantStandIn, str, Any], Any]] = {
     ("POST", "/points/count"): _count,
     ("POST", "/points/query"): _query,
 }
-WRITES = {("PUT", "/points"), ("POST", "/points/delete")}
+WRITES = {("PUT", "/index"), ("PUT", "/points"), ("POST", "/points/delete")}
 
 
 def _without_vectors(asked: Any) -> None:
@@ -280,7 +282,6 @@ def qdrant_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qdrant
     httpd.server_close()
     for _, shard in server.collections.values():
         shard.close()
-    shutil.rmtree(server.folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -53,6 +53,21 @@ async def test_payload_on_a_server_is_ids_and_fields(stand_in: QdrantStandIn) ->
     assert "secret" not in str(stand_in.requests)
 
 
+async def test_fields_are_indexed_once(stand_in: QdrantStandIn) -> None:
+    """Each field of the records has an index by its kind, asked for once; beyond fifty, filters do without."""
+    many = {f"f{n}": n for n in range(60)}
+    async with QdrantVectorStore(collection="indexed", **stand_in.options) as store:
+        for fields in ({"lang": "de", "a.b": 1.5, "ok": True, 'q"': 1}, {"lang": "en"}, many):
+            await store.upsert([ChunkRecord("a", "d", "", (question(),), fields)])
+        assert len(await store.search(question(), k=1, where={"f59": 59})) == 1
+    asked = [
+        (b["field_name"], b["field_schema"]) for _, path, b in stand_in.requests if path.endswith("/index?wait=true")
+    ]
+    kinds = {'strings."lang"': "keyword", 'numbers."a.b"': "float", 'booleans."ok"': "keyword", "chunk_id": "keyword"}
+    assert kinds.items() <= dict(asked).items()
+    assert len(asked) == len(set(asked)) == 50
+
+
 async def test_large_upserts_to_a_server_are_split(stand_in: QdrantStandIn) -> None:
     """No request carries more numbers than a server takes; a call of nothing asks nothing."""
     async with QdrantVectorStore(collection="large", **stand_in.options) as store:

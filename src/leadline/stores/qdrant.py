@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Ids, and numbers in vectors, that go into one call: a few megabytes of JSON, an eighth of what a server takes.
 IDS_A_CALL = 5000
 NUMBERS_A_CALL = 200_000
+# Fields indexed for filters. A filter on a further one is tested on every chunk: right, and slower.
+MOST_INDEXES = 50
 REFUSED_IN_NAMES = frozenset('<>:"/\\|?*')
 
 
@@ -71,6 +73,7 @@ class QdrantVectorStore:
         self._policy = policy
         self._shape: Shape | None = None
         self._opened = False
+        self._indexed: set[str] = set()
         self._writing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -87,6 +90,7 @@ class QdrantVectorStore:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._shape, self._opened = None, False
+        self._indexed.clear()
         await self._engine.close()
 
     async def ensure_ready(self, dimension: int = 0) -> None:
@@ -105,6 +109,7 @@ class QdrantVectorStore:
             for width in {len(vector) for record in usable for vector in record.vectors}:
                 await self._ensure_ready(width)
             await self._delete(refused)
+            await self._index_fields(usable)
             for batch in _batches(usable):
                 await self._engine.upsert(batch)
         return len(refused)
@@ -146,6 +151,7 @@ class QdrantVectorStore:
         async with self._writing:
             if self._shape is not None:
                 await self._engine.clear()
+                self._indexed.clear()
 
     async def stats(self) -> Stats:
         """The backend, where it is, how many chunks, the width of the vectors and the metric."""
@@ -199,6 +205,13 @@ class QdrantVectorStore:
                 f"not {width}: they come from another embedding model.",
                 hint="Set the embedding model back, or use another collection.",
             )
+
+    async def _index_fields(self, records: Sequence[ChunkRecord]) -> None:
+        for record in records:
+            for path, kind in qdrant_payloads.paths(record).items():
+                if path not in self._indexed and len(self._indexed) < MOST_INDEXES:
+                    await self._engine.index(path, kind)
+                    self._indexed.add(path)
 
     async def _delete(self, ids: set[str]) -> int:
         doomed = [qdrant_payloads.point_id(chunk_id) for chunk_id in await self.existing_ids(sorted(ids))]

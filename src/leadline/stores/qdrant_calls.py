@@ -10,10 +10,10 @@ import numpy as np
 
 from leadline.stores.base import ChunkRecord, Vector
 from leadline.stores.qdrant_engine import DISTANCES, Row, Shape
-from leadline.stores.qdrant_payloads import CHUNK_ID, Expression, payload, point_id
+from leadline.stores.qdrant_payloads import CHUNK_ID, Expression, Kind, payload, point_id
 
 if TYPE_CHECKING:
-    from qdrant_edge import EdgeShard, Filter, Point
+    from qdrant_edge import EdgeShard, Filter, Point, UpdateOperation
 
 
 def make_shard(folder: Path, shape: Shape) -> None:
@@ -42,6 +42,14 @@ def points(records: Sequence[ChunkRecord]) -> list[Point]:
     from qdrant_edge import Point
 
     return [Point(point_id(r.chunk_id), [_floats(v) for v in r.vectors], payload(r)) for r in records]
+
+
+def field_index(path: str, kind: Kind) -> UpdateOperation:
+    """The operation that has a part of the payload indexed."""
+    from qdrant_edge import PayloadSchemaType, UpdateOperation
+
+    types = {"keyword": PayloadSchemaType.Keyword, "float": PayloadSchemaType.Float}
+    return UpdateOperation.create_field_index(path, types[kind])
 
 
 def search(shard: EdgeShard, vector: Vector, n: int, expression: Expression | None, whole: bool) -> list[Row]:

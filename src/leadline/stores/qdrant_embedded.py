@@ -17,16 +17,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from leadline.errors import LeadlineError, MissingExtra, StoreError
 from leadline.stores import index_files, qdrant_calls, qdrant_files
 from leadline.stores.base import ChunkRecord, Vector
 from leadline.stores.qdrant_engine import Row, Shape
-from leadline.stores.qdrant_payloads import CHUNK_ID, Expression, Payload
+from leadline.stores.qdrant_payloads import CHUNK_ID, Expression, Kind, Payload
 
 if TYPE_CHECKING:
-    from qdrant_edge import EdgeShard
+    from qdrant_edge import EdgeShard, UpdateOperation
 
 T = TypeVar("T")
 
@@ -64,6 +64,10 @@ class EmbeddedEngine:
         """Makes the first shard."""
         await asyncio.to_thread(self._create, shape, self._name)
         return shape
+
+    async def index(self, path: str, kind: Kind) -> None:
+        """Has a part of the payload indexed."""
+        await asyncio.to_thread(self._write, qdrant_calls.field_index(path, kind))
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> None:
         """Inserts or replaces points and waits for the disk."""
@@ -179,7 +183,7 @@ class EmbeddedEngine:
 
         self._write(UpdateOperation.delete_points(list(point_ids)))
 
-    def _write(self, operation: Any) -> None:
+    def _write(self, operation: UpdateOperation) -> None:
         """Writes through to the disk, and lets the engine rewrite a segment a fifth of which is deleted."""
         with self._writing:
             self._called(lambda shard: shard.update(operation))

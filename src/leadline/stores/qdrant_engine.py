@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from leadline.stores.base import ChunkRecord, Vector
-from leadline.stores.qdrant_payloads import Expression, Payload
+from leadline.stores.qdrant_payloads import Expression, Kind, Payload
 
 Metric = Literal["cosine", "l2", "ip"]
 
@@ -49,6 +49,10 @@ class Engine(Protocol):
 
     async def create(self, shape: Shape) -> Shape:
         """Makes the collection; the shape it has, which is another's where somebody else was faster."""
+        ...
+
+    async def index(self, path: str, kind: Kind) -> None:
+        """Has a part of the payload indexed, for fast filters; does nothing if it is."""
         ...
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> None:

@@ -7,7 +7,7 @@ Qdrant a test on one kind of value then never meets another one. Calls nothing o
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from leadline.drafts import FieldValue
 from leadline.stores import filters
@@ -15,6 +15,8 @@ from leadline.stores.base import ChunkRecord, Where
 
 Expression = dict[str, Any]
 Payload = Mapping[str, Any]
+# What an index over a part of the payload holds, in Qdrant's names.
+Kind = Literal["keyword", "float"]
 
 CHUNK_ID = "chunk_id"
 STRINGS, NUMBERS, BOOLEANS = "strings", "numbers", "booleans"
@@ -50,6 +52,16 @@ def fields(stored: Payload) -> dict[str, FieldValue]:
     return found
 
 
+def paths(record: ChunkRecord) -> dict[str, Kind]:
+    """Where in the payload a record's fields are that a filter of ours can reach, and what is there."""
+    found: dict[str, Kind] = {}
+    for key, value in filters.fields_of(record).items():
+        if _is_quotable(key):
+            kind = _kind(value)
+            found[_path(kind, key)] = "float" if kind == NUMBERS else "keyword"
+    return found
+
+
 def native(where: Where | None) -> Expression | None:
     """Qdrant's form of a filter, or a wider one; None where it can't narrow anything."""
 
@@ -69,7 +81,7 @@ def _kind(value: FieldValue) -> str:
 def _test(key: str, operator: str, operand: Any) -> Expression | None:
     """Qdrant's form of one test, or a wider one; None where it has none: for ranges of strings, and for field names
     that can't be quoted."""
-    if not key or '"' in key or "\\" in key:
+    if not _is_quotable(key):
         return None
     if operator in filters.RANGES:
         return None if isinstance(operand, str) else _range(key, operator, operand)
@@ -103,6 +115,10 @@ def _equal_to_any(key: str, operands: list[FieldValue]) -> list[Expression]:
 def _path(kind: str, key: str) -> str:
     """Where a field is in the payload; quoted, a dot in its name is a dot."""
     return CHUNK_ID if (kind, key) == (STRINGS, CHUNK_ID) else f'{kind}."{key}"'
+
+
+def _is_quotable(key: str) -> bool:
+    return bool(key) and '"' not in key and "\\" not in key
 
 
 def _is_exact(value: FieldValue) -> bool:

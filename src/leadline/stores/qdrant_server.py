@@ -15,7 +15,7 @@ import numpy as np
 from leadline.errors import ConfigError, ManifestMismatch, MissingExtra, StoreError
 from leadline.stores.base import ChunkRecord, Vector
 from leadline.stores.qdrant_engine import DISTANCES, METRICS, Row, Shape
-from leadline.stores.qdrant_payloads import CHUNK_ID, Expression, Payload, payload, point_id
+from leadline.stores.qdrant_payloads import CHUNK_ID, Expression, Kind, Payload, payload, point_id
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -109,6 +109,13 @@ class ServerEngine:
                 if error.status_code != CONFLICT:
                     raise
         return await self._stored_shape() or shape
+
+    async def index(self, path: str, kind: Kind) -> None:
+        """Has a part of the payload indexed, and waits for it."""
+        from qdrant_client.http.models import PayloadSchemaType
+
+        async with self._calling() as client:
+            await client.create_payload_index(self._name, path, field_schema=PayloadSchemaType(kind), wait=True)
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> None:
         """Inserts or replaces points; waits until they are stored."""
