@@ -145,10 +145,14 @@ class ItemFailed(Event):
 
 
 class DocumentsPruned(Event):
-    """What a sync deleted, or why it did not (`skipped`, `reason`). `kept` is what the run itself yielded."""
+    """What a sync deleted, or why it did not (`skipped`, `reason`). `kept` is what the run itself yielded.
+
+    A store counts chunks; the knowledge base counts sources, and `items` names the deleted ones by URI.
+    """
 
     type: Literal["documents_pruned"] = "documents_pruned"
     deleted: int
     kept: int
     skipped: bool = False
     reason: str = ""
+    items: tuple[str, ...] = ()

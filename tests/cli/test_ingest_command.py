@@ -66,7 +66,8 @@ def test_sync_removes_what_is_gone_but_not_after_a_failure(leadline: Any, folder
     (folder / "broken.docx").unlink()
     done = leadline("ingest", folder, "--sync", *data)
     assert done.code == 0
-    assert "Removed 1 documents that are gone: ok2.md" in done.err
+    assert "Removed 1 documents that are gone." in done.err
+    assert "ok2.md\tremoved" in done.out
 
 
 def test_a_dry_run_changes_nothing(leadline: Any, folder: Path, tmp_path: Path) -> None:

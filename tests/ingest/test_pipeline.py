@@ -3,15 +3,18 @@
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leadline.config import Settings, load_settings
+from leadline.drafts import SourceDraft
 from leadline.errors import ConfigError, ModelUnavailable, UnreadableFile
 from leadline.events import DocumentSaved, DocumentsPruned, Event, ItemFailed
 from leadline.ingest import pipeline
 from leadline.ingest.pipeline import IngestReport, Progress, ingest_paths
-from leadline.knowledge import KnowledgeBase, open_library
+from leadline.knowledge import KnowledgeBase, PutReport, open_library, put
+from leadline.knowledge.opened import Opened
 
 
 @pytest.fixture
@@ -121,12 +124,12 @@ async def test_a_sync_deletes_what_is_gone_from_its_folder_only(
     await ingest_paths(kb, [docs, other, single], settings)
     (docs / "fee.txt").unlink()
     rehearsal = await ingest_paths(kb, [docs], settings, sync=True, dry_run=True)
-    assert rehearsal.pruned_names == ("fee.txt",)
+    assert [(row.uri, row.status) for row in rehearsal.removed] == [("fee.txt", "removed")]
     assert await kb.search("mooring fee quokka") != []
     events: list[Event] = []
     report = await ingest_paths(kb, [docs], settings, sync=True, on_event=events.append)
-    assert events[-1] == DocumentsPruned(deleted=1, kept=2, reason="")
-    assert report.pruned_names == ("fee.txt",)
+    assert events[-1] == DocumentsPruned(deleted=1, kept=2, items=("fee.txt",))
+    assert report.removed == rehearsal.removed
     assert sorted(s.uri for s in await kb.list_sources()) == ["deep/parts.csv", "else.txt", "single.txt", "zoo.md"]
     assert (await kb.verify()).ok
 
@@ -142,12 +145,12 @@ async def test_a_sync_deletes_nothing_when_it_can_not_be_sure(
     assert report.pruned is not None
     assert (report.pruned.deleted, report.pruned.reason) == (
         0,
-        "1 files failed, so what is missing may not be gone",
+        "1 items failed, so what is missing may not be gone",
     )
     (docs / "zoo.md").unlink()
     shutil.rmtree(docs / "deep")
     report = await ingest_paths(kb, [docs], settings, sync=True)
-    assert report.pruned == DocumentsPruned(deleted=0, kept=0, reason="a folder held no supported file")
+    assert report.pruned == DocumentsPruned(deleted=0, kept=0, skipped=True, reason="a folder held no supported file")
     assert len(await kb.list_sources()) == 3
 
 
@@ -183,22 +186,40 @@ async def test_paths_that_can_not_be_told_apart_or_found_are_refused_before_anyt
 async def test_many_small_files_share_puts(
     kb: KnowledgeBase, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are put together until a batch is full, in their order, none left out or put twice."""
+    """Files go in together, in their order, none left out or put twice."""
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(60):
         (folder / f"{number:02}.txt").write_text(f"Fact number {number}.", encoding="utf-8")
-    monkeypatch.setattr(pipeline, "BATCH_CHUNKS", 16)
     sizes: list[int] = []
-    put = kb.put
+    real = put.put
 
-    async def counted(drafts: list[object], **options: str) -> object:
+    async def counted(opened: Opened, drafts: list[SourceDraft], *args: Any, **options: Any) -> list[PutReport]:
         sizes.append(len(drafts))
-        return await put(drafts, **options)  # type: ignore[arg-type] - handed through
+        return await real(opened, drafts, *args, **options)
 
-    monkeypatch.setattr(kb, "put", counted)
+    monkeypatch.setattr(put, "put", counted)
     report = await ingest_paths(kb, [folder], settings)
     assert [row.uri for row in report.rows] == [f"{number:02}.txt" for number in range(60)]
     assert sum(sizes) == 60
-    assert max(sizes) == 16
+    assert len(sizes) < 30
     assert await kb.count() == 60
+
+
+async def test_a_failure_in_one_folder_keeps_another_from_being_pruned(
+    kb: KnowledgeBase, docs: Path, settings: Settings, tmp_path: Path
+) -> None:
+    """What is missing from one may be what could not be read in the other: files move between folders."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "else.txt").write_text("Of another folder.", encoding="utf-8")
+    await ingest_paths(kb, [docs, other], settings)
+    (docs / "fee.txt").unlink()
+    (other / "else.txt").write_bytes(b"")
+    report = await ingest_paths(kb, [docs, other], settings, sync=True)
+    assert report.pruned is not None
+    assert (report.pruned.deleted, report.pruned.skipped) == (0, True)
+    (other / "else.txt").write_text("Of another folder, again.", encoding="utf-8")
+    report = await ingest_paths(kb, [docs, other], settings, sync=True)
+    assert [row.uri for row in report.removed] == ["fee.txt"]
+    assert (await kb.verify()).ok

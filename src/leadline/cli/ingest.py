@@ -16,7 +16,7 @@ Paths = Annotated[
     list[Path], typer.Argument(metavar="PATH...", exists=True, help="Files and folders.", show_default=False)
 ]
 Sync = Annotated[bool, typer.Option("--sync", help="Then remove what came from these folders and is there no more.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be added, replaced and removed.")]
 
 
 def ingest(  # noqa: PLR0913 - one parameter an option
@@ -56,20 +56,21 @@ def ingest(  # noqa: PLR0913 - one parameter an option
 def _show(report: "IngestReport") -> None:
     columns = ["file", "status", "chunks", "pages", "notes"]
     rows = []
-    for row in report.rows:
+    for row in [*report.rows, *report.removed]:
         notes = [row.error] if row.error else [*([f"same bytes as {row.copy_of}"] if row.copy_of else []), *row.notes]
-        rows.append([row.uri, row.status, row.chunks, "-" if row.pages is None else row.pages, "; ".join(notes)])
+        chunks = "-" if row.status == "removed" else row.chunks
+        rows.append([row.uri, row.status, chunks, "-" if row.pages is None else row.pages, "; ".join(notes)])
     if rows:
         table(columns, rows, bad=[n for n, row in enumerate(report.rows) if row.status == "failed"])
-    else:
+    if not report.rows:
         say("No supported files were found.", stderr=True)
     if report.skipped:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(report.skipped.items()))
         say(f"Left out, since no loader reads their kind: {kinds}.", stderr=True)
     if report.pruned is not None:
-        names = f": {', '.join(report.pruned_names)}" if report.pruned_names else ""
         why = f" ({report.pruned.reason})" if report.pruned.reason else ""
-        say(f"Removed {report.pruned.deleted} documents that are gone{names}{why}.", stderr=True)
+        done = "Would remove" if report.dry_run else "Removed"
+        say(f"{done} {report.pruned.deleted} documents that are gone{why}.", stderr=True)
     taken = len(report.rows) - report.failed
     say(f"{taken} of {len(report.rows)} files, {report.chunks} chunks, {report.seconds:.1f} s.", stderr=True)
     if report.dry_run:
@@ -78,13 +79,13 @@ def _show(report: "IngestReport") -> None:
 
 def _as_dict(report: "IngestReport") -> dict[str, Any]:
     return {
-        "files": [asdict(row) for row in report.rows],
+        "files": [asdict(row) for row in [*report.rows, *report.removed]],
         "failed": report.failed,
         "skipped": report.skipped,
         "chunks": report.chunks,
         "seconds": round(report.seconds, 3),
         "dry_run": report.dry_run,
-        "pruned": None if report.pruned is None else {**report.pruned.model_dump(), "names": report.pruned_names},
+        "pruned": None if report.pruned is None else report.pruned.model_dump(),
     }
 
 

@@ -2,36 +2,32 @@
 
     report = await ingest_paths(kb, [Path("docs")], settings, on_progress=show)
 
-Knows how to keep both the reader and the embedder busy, what a failed file may and may not stop, and when a sync may
-delete. Knows no file format and no index.
+Knows what a failed file may and may not stop, and which folders can be synced. Knows no file format and no index, and
+leaves it to the knowledge base how sources go in together and when a sync may delete.
 """
 
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePath
+from typing import Literal
 
 from leadline.config import Settings
 from leadline.drafts import SourceDraft
 from leadline.errors import LeadlineError, ModelError
-from leadline.events import DocumentSaved, DocumentsPruned, Event, ItemFailed
+from leadline.events import DocumentsPruned, Event
 from leadline.ingest.extracted import Limits
 from leadline.ingest.files import iter_files, unread_kinds
 from leadline.ingest.handover import quick_handover
 from leadline.ingest.prepare import prepare
 from leadline.knowledge import KnowledgeBase, PutReport, PutStatus
 from leadline.knowledge.identity import hash_of
+from leadline.stores.base import Failed
 
 log = logging.getLogger(__name__)
-
-BATCH_CHUNKS: Final = 256  # a put's fixed costs are spread over so many chunks
-WINDOW_S: Final = 0.5  # a batch that isn't full waits no longer than this for the next file
-AHEAD: Final = 32  # files prepared and not yet put, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class FileRow:
 
     uri: str
     file_name: str
-    status: PutStatus
+    status: PutStatus | Literal["removed"]
     chunks: int = 0
     new_chunks: int = 0
     pages: int | None = None
@@ -61,7 +57,7 @@ class Progress:
 
 @dataclass(slots=True)
 class IngestReport:
-    """The rows in the order of the files. `pruned` is set after a sync. In a dry run nothing was changed.
+    """The rows in the order of the files. `pruned` is set after a sync. In a dry run it is all only said, not done.
 
     `skipped`: suffix → number of the files in the folders whose kind no loader reads.
     """
@@ -70,8 +66,13 @@ class IngestReport:
     rows: list[FileRow] = field(default_factory=list)
     seconds: float = 0.0
     pruned: DocumentsPruned | None = None
-    pruned_names: tuple[str, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def removed(self) -> list[FileRow]:
+        """A row for each document that a sync took out since its file is gone."""
+        uris = self.pruned.items if self.pruned else ()
+        return [FileRow(uri, PurePath(uri).name, "removed") for uri in uris]
 
     @property
     def failed(self) -> int:
@@ -93,10 +94,6 @@ class File:
     root: str
 
 
-Prepared = tuple[File, SourceDraft | str]  # the draft, or why there is none
-Result = tuple[FileRow, list[Event]]
-
-
 async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     kb: KnowledgeBase,
     paths: Sequence[Path],
@@ -111,7 +108,7 @@ async def ingest_paths(  # noqa: PLR0913 - keyword-only options
 
     `sync` then deletes what was ingested from the same folders before and is there no more; never after a failed
     file, nor when a folder came out empty. `on_progress` is called after each file. `on_event` gets DocumentSaved for
-    each chunk, ItemFailed for each file that failed, DocumentsPruned after a sync.
+    each chunk, ItemFailed for each file that failed, DocumentsPruned after a sync; see `KnowledgeBase.sync`.
 
     Raises UnreadableFile for a path that isn't there, ConfigError for two files of one URI, ModelError and StoreError
     where no file could go in.
@@ -120,23 +117,21 @@ async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     report = IngestReport(dry_run=dry_run)
     files = await asyncio.to_thread(_files, paths)
     report.skipped = dict(await asyncio.to_thread(unread_kinds, paths))
-    tell = on_event or (lambda _: None)
-    async with (
-        quick_handover(),
-        aclosing(_prepared(kb, files, settings)) as prepared,
-        aclosing(_batches(prepared)) as batches,
-        aclosing(_puts(kb, batches, dry_run)) as puts,
-    ):
-        async for row, events in puts:
+    why_not = _why_not([_root(path) for path in paths if path.is_dir()], files)
+    pages: dict[str, int] = {}
+    make = kb.sync if sync and not why_not else kb.save
+    step = make(_sources(kb, files, settings, pages), root={file.uri: file.root for file in files}, dry_run=dry_run)
+    async with quick_handover(), aclosing(step.on_event(on_event)):
+        async for outcome in step:
+            row = _row(files[len(report.rows)], outcome, pages)
             report.rows.append(row)
-            for event in events:
-                tell(event)
             if on_progress is not None:
                 on_progress(Progress(len(report.rows), len(files), row))
-    if sync:
-        await _prune(kb, [_root(path) for path in paths if path.is_dir()], files, report)
-        assert report.pruned is not None
-        tell(report.pruned)
+    report.pruned = step.summary.pruned
+    if sync and why_not:
+        report.pruned = DocumentsPruned(deleted=0, kept=len(files) - report.failed, skipped=True, reason=why_not)
+        if on_event is not None:
+            on_event(report.pruned)
     report.seconds = time.monotonic() - started
     return report
 
@@ -154,45 +149,29 @@ def _root(folder: Path) -> str:
     return hash_of("root", str(folder.resolve()))
 
 
-async def _prepared(
-    kb: KnowledgeBase, files: Sequence[File], settings: Settings
-) -> AsyncGenerator[Prepared | None, None]:
-    """Each file prepared, in order; None for every short while in which none was ready."""
-    queue: asyncio.Queue[Prepared | BaseException | None] = asyncio.Queue(AHEAD)
-    reader = asyncio.create_task(_read_ahead(kb, files, settings, queue))
-    try:
-        while True:
-            try:
-                item = await asyncio.wait_for(queue.get(), WINDOW_S)
-            except TimeoutError:
-                yield None
-                continue
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        reader.cancel()
-        await asyncio.wait([reader])
+def _why_not(roots: Sequence[str], files: Sequence[File]) -> str:
+    """Why these folders can't be synced; empty if they can."""
+    if not roots:
+        return "no folder was given, so nothing can be missing from it"
+    empty = any(all(file.root != root for file in files) for root in roots)
+    return "a folder held no supported file" if empty else ""
 
 
-async def _read_ahead(
-    kb: KnowledgeBase,
-    files: Sequence[File],
-    settings: Settings,
-    queue: "asyncio.Queue[Prepared | BaseException | None]",
-) -> None:
+async def _sources(
+    kb: KnowledgeBase, files: Sequence[File], settings: Settings, pages: dict[str, int]
+) -> AsyncGenerator[SourceDraft | Failed, None]:
+    """Each file prepared, in order, or why it could not be; `pages` gets its number of pages where it has any."""
     limits = Limits(
         max_bytes=int(settings.max_file_mb * 1_000_000), max_pages=settings.max_pages, max_chars=settings.max_chars
     )
-    try:
-        for file in files:
-            await queue.put((file, await asyncio.to_thread(_prepare, kb, file, limits, settings.chunk_tokens)))
-    except ModelError as error:
-        await queue.put(error)
-    else:
-        await queue.put(None)
+    for file in files:
+        outcome = await asyncio.to_thread(_prepare, kb, file, limits, settings.chunk_tokens)
+        if isinstance(outcome, str):
+            yield Failed(file.uri, outcome)
+        else:
+            numbers = [chunk.page for chunk in outcome.chunks if chunk.page is not None]
+            pages |= {file.uri: max(numbers)} if numbers else {}
+            yield outcome
 
 
 def _prepare(kb: KnowledgeBase, file: File, limits: Limits, chunk_tokens: int) -> SourceDraft | str:
@@ -209,91 +188,16 @@ def _prepare(kb: KnowledgeBase, file: File, limits: Limits, chunk_tokens: int) -
         return f"The file can't be read: {type(error).__name__}: {error}"
 
 
-async def _batches(prepared: AsyncIterator[Prepared | None]) -> AsyncGenerator[list[Prepared], None]:
-    """Files of one root together, until they make a full batch or no further one is ready."""
-    batch: list[Prepared] = []
-    chunks = 0
-    async for item in prepared:
-        if batch and (item is None or chunks >= BATCH_CHUNKS or item[0].root != batch[0][0].root):
-            yield batch
-            batch, chunks = [], 0
-        if item is not None:
-            batch.append(item)
-            chunks += 0 if isinstance(item[1], str) else len(item[1].chunks)
-    if batch:
-        yield batch
-
-
-async def _puts(
-    kb: KnowledgeBase, batches: AsyncIterator[list[Prepared]], dry_run: bool
-) -> AsyncGenerator[Result, None]:
-    """The results of all files, in order. Two are under way: one is embedded while the one before is stored."""
-    under_way: deque[asyncio.Task[list[Result]]] = deque()
-    try:
-        async for batch in batches:
-            under_way.append(asyncio.create_task(_put(kb, batch, dry_run)))
-            if len(under_way) > 1:
-                for result in await under_way.popleft():
-                    yield result
-        while under_way:
-            for result in await under_way.popleft():
-                yield result
-    finally:
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
-
-
-async def _put(kb: KnowledgeBase, batch: Sequence[Prepared], dry_run: bool) -> list[Result]:
-    drafts = [draft for _, draft in batch if isinstance(draft, SourceDraft)]
-    root = batch[0][0].root
-    reports = iter(await (kb.preview(drafts, root=root) if dry_run else kb.put(drafts, root=root)))
-    return [
-        _failed(file, outcome) if isinstance(outcome, str) else _taken(next(reports), outcome, dry_run)
-        for file, outcome in batch
-    ]
-
-
-def _failed(file: File, error: str) -> Result:
-    return FileRow(file.uri, file.path.name, "failed", error=error), [ItemFailed(item=file.uri, error=error)]
-
-
-def _taken(report: PutReport, draft: SourceDraft, dry_run: bool) -> Result:
-    row = FileRow(
+def _row(file: File, report: PutReport, pages: Mapping[str, int]) -> FileRow:
+    return FileRow(
         uri=report.uri,
         file_name=report.file_name,
         status=report.status,
         chunks=report.chunks,
         new_chunks=report.new_chunks,
-        pages=max((chunk.page for chunk in draft.chunks if chunk.page is not None), default=None),
+        pages=pages.get(file.uri),
         notes=report.notes,
         copy_of=report.copy_of,
         error=report.error,
-        doc_id=report.doc_id,
+        doc_id=report.doc_id or None,
     )
-    if report.error is not None:
-        return row, [ItemFailed(item=report.uri, error=report.error)]
-    cached = report.status == "unchanged"
-    saved = () if dry_run else report.chunk_ids
-    return row, [DocumentSaved(chunk_id=chunk_id, cached=cached) for chunk_id in saved]
-
-
-async def _prune(kb: KnowledgeBase, roots: Sequence[str], files: Sequence[File], report: IngestReport) -> None:
-    kept = {row.doc_id for row in report.rows if row.doc_id is not None}
-    empty = any(all(file.root != root for file in files) for root in roots)
-    reason = _why_not(report.failed, empty, bool(roots))
-    deleted: list[str] = []
-    if not reason:
-        for root in dict.fromkeys(roots):
-            gone = await kb.delete_missing(root, kept, dry_run=report.dry_run)
-            deleted.extend(gone.file_names)
-    report.pruned_names = tuple(deleted)
-    report.pruned = DocumentsPruned(deleted=len(deleted), kept=len(kept), reason=reason)
-
-
-def _why_not(failed: int, empty: bool, any_folder: bool) -> str:
-    if failed:
-        return f"{failed} files failed, so what is missing may not be gone"
-    if not any_folder:
-        return "no folder was given, so nothing can be missing from it"
-    return "a folder held no supported file" if empty else ""

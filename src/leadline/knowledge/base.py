@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 
 from leadline.drafts import ChunkDraft, FieldValue, SourceDraft
 from leadline.errors import StoreError
-from leadline.knowledge import deletion, put, retrievers, verify
+from leadline.knowledge import deletion, put, retrievers, steps, verify
 from leadline.knowledge.current import Current
 from leadline.knowledge.opened import Opened, to_the_end
 from leadline.knowledge.reports import DeleteReport, PutReport, RepairReport, VerifyReport
+from leadline.knowledge.steps import POLICY, Options, Sources, SourceStep
 from leadline.models.base import Tokenizer
 from leadline.ranking import fuse
 from leadline.records import Document
-from leadline.stores.base import Hit, Retriever, Where
+from leadline.stores.base import Hit, Policy, Retriever, Where
 from leadline.stores.catalog_collections import generation
 from leadline.stores.catalog_sources import SourceInfo, count_chunks, find_sources, list_sources
 
@@ -48,10 +49,49 @@ class KnowledgeBase:
         """Adds or replaces sources; one report a draft, in their order.
 
         A source that an index refuses is reported as failed and keeps its former version; the others go in. A source
-        that is there unchanged, in every index, is left alone. `root` marks where they came from (see
-        `delete_missing`). Raises ModelError if nothing can be embedded, LeaseLost.
+        that is there unchanged, in every index, is left alone. `root` marks where they came from (see `sync`). Raises
+        ModelError if nothing can be embedded, LeaseLost.
         """
         return await self._current.change(lambda opened: put.put(opened, drafts, root))
+
+    def save(
+        self,
+        upstream: Sources,
+        *,
+        root: str | Mapping[str, str] = "",
+        policy: Policy = POLICY,
+        skip_existing: bool = True,
+        dry_run: bool = False,
+    ) -> SourceStep:
+        """A step that puts the sources of a stream in when it is iterated or run; nothing happens before.
+
+            summary = await kb.save(drafts).on_event(show).run()
+
+        Yields a report for each item, in their order, as `put` gives it; a Failed item is a report with its error.
+        `root` is one mark for all, or URI → mark. The policy's batches are counted in chunks. `skip_existing` asks
+        every index before anything is embedded; with the policy's `recreate_cache` everything is embedded again and
+        given to every index again. `dry_run` only says what would be done. Raises as `put`, after the retries.
+        """
+        return steps.save(self._current, upstream, Options(root, policy, skip_existing, dry_run))
+
+    def sync(
+        self,
+        upstream: Sources,
+        *,
+        root: str | Mapping[str, str] = "",
+        policy: Policy = POLICY,
+        skip_existing: bool = True,
+        dry_run: bool = False,
+        allow_empty: bool = False,
+    ) -> SourceStep:
+        """Like `save`; then removes the sources that the run did not yield: those put under the same roots, or without
+        any root all of the collection.
+
+        Removes nothing if the run raised, was stopped early, had a failed item, was empty (without `allow_empty`), or
+        if an index has not taken in everything. A DocumentsPruned event says what was removed, or why nothing was.
+        """
+        options = Options(root, policy, skip_existing, dry_run)
+        return steps.sync(self._current, upstream, options, allow_empty)
 
     async def preview(self, drafts: Sequence[SourceDraft], *, root: str = "") -> list[PutReport]:
         """What `put` would report, as far as it can be told without the indexes. Changes nothing."""
@@ -151,13 +191,6 @@ class KnowledgeBase:
     async def repair(self, *, dry_run: bool = False) -> RepairReport:
         """Brings the indexes in step with the catalog, never the other way round."""
         return await self._change(lambda opened: verify.repair(opened, dry_run=dry_run))
-
-    async def delete_missing(self, root: str, kept: set[str], *, dry_run: bool = False) -> DeleteReport:
-        """Removes the sources put under `root` whose ids are not in `kept`; a dry run only says which."""
-        gone = [source for source in await self.list_sources() if source.root == root and source.doc_id not in kept]
-        if dry_run:
-            return deletion.report(gone)
-        return await self._delete(gone)
 
     async def _delete(self, sources: Sequence[SourceInfo]) -> DeleteReport:
         return await self._change(lambda opened: deletion.delete(opened, sources))

@@ -6,7 +6,8 @@ Knows when a batch is full and how a run ends. Knows nothing of stores or of wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ async def in_batches(
     items are read before their batch begins, at most (0: as many as make a batch). A batch that is done counts as
     under way until its result is taken, so a slow reader holds the stream up.
 
-    What was read is worked through whatever ends the run: also when the generator is closed or cancelled, and before
-    an error of `upstream` is raised. An error of `work` ends it at once; batches under way are waited for.
+    What was read is worked through when the generator is closed before its end, and before an error of `upstream` is
+    raised. When the task is cancelled, batches under way are cancelled and the rest is dropped. An error of `work` ends
+    the run at once; batches under way are waited for.
     """
     queue: _Queue = asyncio.Queue()
     free = asyncio.Semaphore(ahead or policy.batch_size)
@@ -54,13 +56,39 @@ async def in_batches(
         reader.result()  # raises what upstream raised
         starter.result()
     finally:
+        task = asyncio.current_task()
+        cancelled = task is not None and task.cancelling() > 0
         reader.cancel()
         try:
-            while not running.failed and await running.next_done():
+            while not (cancelled or running.failed) and await running.next_done():
                 running.take()
         finally:
             starter.cancel()
-            await asyncio.gather(reader, starter, *running.left(), return_exceptions=True)
+            left = running.left()
+            for each in left if cancelled else ():
+                each.cancel()
+            await asyncio.gather(reader, starter, *left, return_exceptions=True)
+
+
+class Turns:
+    """Lets batches that share a key go one after the other, in the order they came: the later one must win."""
+
+    def __init__(self) -> None:
+        self._under_way: list[tuple[set[str], asyncio.Event]] = []
+
+    @asynccontextmanager
+    async def after(self, keys: Iterable[str]) -> AsyncIterator[None]:
+        """Waits for those before that have one of the keys."""
+        mine = (set(keys), asyncio.Event())
+        before = [done for others, done in self._under_way if not others.isdisjoint(mine[0])]
+        self._under_way.append(mine)
+        try:
+            for done in before:
+                await done.wait()
+            yield
+        finally:
+            mine[1].set()
+            self._under_way.remove(mine)
 
 
 class _Running(Generic[R]):

@@ -49,7 +49,7 @@ class LazyRun(Generic[T]):
 
     To stop early, close it (`async with aclosing(step): async for …`): what was read by then is written before
     `aclose` returns. A loop that is only broken out of does the same when Python gets round to it, which may be after
-    the store was closed.
+    the store was closed. A cancelled run doesn't begin another batch.
     """
 
     def __init__(self, start: Callable[[Tell], AsyncGenerator[T, None]]) -> None:

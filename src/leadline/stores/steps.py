@@ -6,21 +6,22 @@ The index step alone: neither knows of the catalog or of other indexes. `Knowled
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from leadline.errors import LeaseLost, ManifestMismatch, ModelError, StoreDamaged, StoreError
 from leadline.events import DocumentEmbedded, DocumentSaved, DocumentsPruned, Event, ItemFailed
 from leadline.stores.base import ChunkRecord, Failed, Policy, SavedChunk, Store, has_usable_vectors
-from leadline.stores.batches import in_batches
+from leadline.stores.batches import Turns, in_batches
 from leadline.stores.lazy import LazyRun, Tell
+from leadline.stores.pruning import Pruning, then_prune
 
+T = TypeVar("T")
 Records: TypeAlias = AsyncIterable[ChunkRecord | Failed]
 Step: TypeAlias = LazyRun[SavedChunk]
 
 PAGE: Final = 1000  # ids deleted in one call
-STOPPED: Final = "the run was stopped early"
 RETRY_PAUSE_S: Final = 0.2  # before the first retry; doubles with each
 _POINTLESS: Final = (LeaseLost, ManifestMismatch, StoreDamaged)  # no retry can help
 
@@ -62,7 +63,25 @@ def sync(
     allow_empty: bool = False,
 ) -> Step:
     """See `Store.sync`."""
-    return LazyRun(lambda tell: _sync(_Saving(store, upstream, policy or Policy(), skip_existing, tell), allow_empty))
+
+    def start(tell: Tell) -> AsyncGenerator[SavedChunk, None]:
+        saving = _Saving(store, upstream, policy or Policy(), skip_existing, tell)
+        pruning = Pruning(_chunk_id, lambda: saving.failed, saving.prune, allow_empty)
+        return then_prune(_save(saving), pruning, tell)
+
+    return LazyRun(start)
+
+
+async def retried(policy: Policy, attempt: Callable[[], Awaitable[T]]) -> T:
+    """What the first attempt that succeeds gives, after `policy.retries` more at most, each after a longer pause."""
+    for number in range(policy.retries):
+        try:
+            return await attempt()
+        except _POINTLESS:
+            raise
+        except (StoreError, ModelError):
+            await asyncio.sleep(RETRY_PAUSE_S * 2**number)
+    return await attempt()
 
 
 async def _save(saving: _Saving) -> AsyncGenerator[SavedChunk, None]:
@@ -70,35 +89,6 @@ async def _save(saving: _Saving) -> AsyncGenerator[SavedChunk, None]:
         async for batch in batches:
             for saved in batch:
                 yield saved
-
-
-async def _sync(saving: _Saving, allow_empty: bool) -> AsyncGenerator[SavedChunk, None]:
-    kept: set[str] = set()
-    deleted, reason, skipped = 0, STOPPED, True
-    try:
-        async with aclosing(_save(saving)) as items:
-            async for saved in items:
-                kept.add(saved.record.chunk_id)
-                yield saved
-        if why := why_not_prune(saving.failed, bool(kept) or allow_empty):
-            reason = why
-            return
-        gone = sorted(await saving.store.all_ids() - kept)
-        for start in range(0, len(gone), PAGE):
-            deleted += await saving.store.delete(gone[start : start + PAGE])
-        reason, skipped = "", False
-    except Exception as error:
-        reason = f"the run failed: {error}"
-        raise
-    finally:
-        saving.tell(DocumentsPruned(deleted=deleted, kept=len(kept), skipped=skipped, reason=reason))
-
-
-def why_not_prune(failed: int, may_prune: bool) -> str:
-    """Why a run that came to its end may not delete what it did not yield; empty if it may."""
-    if failed:
-        return f"{failed} items failed, so what is missing may not be gone"
-    return "" if may_prune else "empty run"
 
 
 class _Saving:
@@ -114,7 +104,7 @@ class _Saving:
         self._ask_first = skip_existing and self._unfinished is not None
         self._preparing = asyncio.Lock()
         self._ready = False
-        self._under_way: list[tuple[Collection[str], asyncio.Event]] = []
+        self._turns = Turns()
 
     def tell(self, event: Event) -> None:
         """Hands an event on; counts the failures."""
@@ -137,8 +127,8 @@ class _Saving:
     async def batch(self, records: Sequence[ChunkRecord]) -> list[SavedChunk]:
         """Saves the records; of an id that comes twice the last. Gives each of them back, but for what failed."""
         last = {record.chunk_id: record for record in records}
-        async with self._after_those_with_the_same(last.keys()):
-            saved, events = await self._attempts(list(last.values()))
+        async with self._turns.after(last):
+            saved, events = await retried(self.policy, lambda: self._attempt(list(last.values())))
         for event in events:
             self.tell(event)
         done = [saved[record.chunk_id] for record in records if record.chunk_id in saved]
@@ -146,32 +136,17 @@ class _Saving:
             self.tell(DocumentSaved(chunk_id=each.record.chunk_id, cached=each.cached))
         return done
 
-    @asynccontextmanager
-    async def _after_those_with_the_same(self, ids: Collection[str]) -> AsyncIterator[None]:
-        """Waits for the batches before that hold one of these ids: the later one must win."""
-        mine = (ids, asyncio.Event())
-        before = [event for others, event in self._under_way if not set(others).isdisjoint(ids)]
-        self._under_way.append(mine)
-        try:
-            for event in before:
-                await event.wait()
-            yield
-        finally:
-            mine[1].set()
-            self._under_way.remove(mine)
-
-    async def _attempts(self, records: Sequence[ChunkRecord]) -> tuple[dict[str, SavedChunk], list[Event]]:
-        """Of the first attempt that succeeds: chunk id → what became of it, and what is to be told."""
-        for attempt in range(self.policy.retries):
-            try:
-                return await self._attempt(records)
-            except _POINTLESS:
-                raise
-            except (StoreError, ModelError):
-                await asyncio.sleep(RETRY_PAUSE_S * 2**attempt)
-        return await self._attempt(records)
+    async def prune(self, kept: set[str]) -> AsyncIterator[DocumentsPruned]:
+        """Deletes all but `kept`, a page a call."""
+        gone = sorted(await self.store.all_ids() - kept)
+        deleted = 0
+        yield DocumentsPruned(deleted=0, kept=len(kept))
+        for start in range(0, len(gone), PAGE):
+            deleted += await self.store.delete(gone[start : start + PAGE])
+            yield DocumentsPruned(deleted=deleted, kept=len(kept))
 
     async def _attempt(self, records: Sequence[ChunkRecord]) -> tuple[dict[str, SavedChunk], list[Event]]:
+        """Chunk id → what became of it, and what is to be told."""
         events: list[Event] = []
         if self._ask_first:
             known, unknown = await self._divided(records)
@@ -221,6 +196,10 @@ class _Saving:
         refused = [record for record in records if not has_usable_vectors(record)]
         events += [ItemFailed(item=record.chunk_id, error="it has no vector that can be stored") for record in refused]
         return [record for record in records if has_usable_vectors(record)]
+
+
+def _chunk_id(saved: SavedChunk) -> str:
+    return saved.record.chunk_id
 
 
 def _failure(item: Failed) -> ItemFailed:
