@@ -18,11 +18,12 @@ from leadline.cli.display import print_error
 from leadline.cli.evaluate import retrieval
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
+from leadline.cli.reindex import reindex
 from leadline.cli.search import search
 from leadline.cli.serve import serve
 from leadline.errors import ConfigError
 
-COMMANDS: tuple[Callable[..., None], ...] = (ingest, ask, search, ls, rm, verify, stats, serve)
+COMMANDS: tuple[Callable[..., None], ...] = (ingest, ask, search, ls, rm, verify, reindex, stats, serve)
 EXIT_CODES = (
     "Exit codes: 0 done or answered, 1 error or interrupted, 2 bad usage, 3 some files failed, 4 no answer found, "
     "5 verify found differences."

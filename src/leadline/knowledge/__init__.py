@@ -10,7 +10,15 @@
 
 from leadline.knowledge.base import KnowledgeBase
 from leadline.knowledge.library import Library, open_library
-from leadline.knowledge.reports import DeleteReport, LegReport, PutReport, PutStatus, RepairReport, VerifyReport
+from leadline.knowledge.reports import (
+    DeleteReport,
+    LegReport,
+    PutReport,
+    PutStatus,
+    ReindexReport,
+    RepairReport,
+    VerifyReport,
+)
 from leadline.stores.catalog_sources import SourceInfo
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "Library",
     "PutReport",
     "PutStatus",
+    "ReindexReport",
     "RepairReport",
     "SourceInfo",
     "VerifyReport",

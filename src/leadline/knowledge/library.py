@@ -2,10 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from leadline.config import COLLECTION_PATTERN, Settings
+from leadline.drafts import SourceDraft
 from leadline.errors import CollectionUnknown, ConfigError, StoreDamaged
 from leadline.knowledge import opening
 from leadline.knowledge.base import KnowledgeBase
@@ -14,6 +15,8 @@ from leadline.knowledge.gate import Gate
 from leadline.knowledge.manifest import settings_of
 from leadline.knowledge.opened import Opened
 from leadline.knowledge.places import INDEXES
+from leadline.knowledge.reindex import Reindex
+from leadline.knowledge.reports import ReindexReport
 from leadline.models import open_embedder
 from leadline.models.base import Embedder
 from leadline.stores import check_backends
@@ -70,6 +73,26 @@ class Library:
     async def generation(self) -> int:
         """Rises with every change of what a search in any collection can find."""
         return await asyncio.to_thread(total_generation, self.catalog)
+
+    async def reindex(
+        self,
+        name: str = DEFAULT,
+        *,
+        recut: Callable[[SourceDraft], SourceDraft],
+        everything: bool = False,
+        dry_run: bool = False,
+        told: Callable[[str, int, int], None] = lambda *_: None,
+    ) -> ReindexReport:
+        """Builds the indexes of a collection as the settings say, where they differ (or all, with `everything`), beside
+        the ones that are in use, and then has them take their place.
+
+        `recut` cuts a source anew, where the settings say other chunks. `told` is called with what is being done, how
+        much of it is done, and of how much. A dry run only says what would be built. Raises CollectionUnknown,
+        StoreError, ModelError, LeaseHeld.
+        """
+        await self._ensure_known(name)
+        building = Reindex(name, self.settings, self.catalog, self.embedder, self.gate, recut, told)
+        return await building.run(everything=everything, dry_run=dry_run)
 
     async def _ensure_known(self, name: str) -> None:
         names = await self.collections()

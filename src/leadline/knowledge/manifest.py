@@ -46,6 +46,21 @@ def manifests_for(settings: Settings, embedder: Embedder) -> dict[str, Manifest]
     }
 
 
+def differing_legs(stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> list[str]:
+    """The legs whose index is not built as `wanted`."""
+    return [leg for leg, manifest in wanted.items() if _relevant(stored.get(leg, {})) != _relevant(manifest)]
+
+
+def cut_otherwise(stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> bool:
+    """Whether the chunks themselves would be others: of another size, or measured by another tokenizer."""
+    keys = ("chunk_tokens", "tokenizer")
+    return any(stored[leg].get(key) != wanted[leg][key] for leg in stored for key in keys)
+
+
+def _relevant(manifest: Manifest) -> Manifest:
+    return {key: value for key, value in manifest.items() if key != MADE_WITH}
+
+
 def check_manifests(collection: str, stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> None:
     """Raises ManifestMismatch, naming each difference and what to do."""
     legs: dict[str, list[str]] = {}  # difference → the legs that have it

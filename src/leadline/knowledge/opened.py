@@ -85,21 +85,33 @@ async def embed_missing(opened: Opened, texts: Mapping[str, str], *, fresh: bool
     """Embeds the texts (content hash → text) the cache doesn't have, or all if `fresh`.
 
     Returns hash → whether there is a usable vector.
+    """
+    usable = {} if fresh else await _cached(opened.catalog, opened.embedder, texts)
+    if texts.keys() == usable.keys():
+        return usable
+    async with opened.embedding:
+        return usable | await embed_into_cache(opened.catalog, opened.embedder, texts, fresh=fresh)
+
+
+async def embed_into_cache(
+    catalog: Catalog, embedder: Embedder, texts: Mapping[str, str], *, fresh: bool = False
+) -> dict[str, bool]:
+    """`embed_missing` without an open collection, for the only user of the model.
 
     Kept slice by slice: what was embedded before a crash is not embedded again.
     """
-    catalog, model = opened.catalog, opened.embedder.name
-    usable = {} if fresh else await asyncio.to_thread(cached_hashes, catalog, model, list(texts))
+    usable = {} if fresh else await _cached(catalog, embedder, texts)
     # Neighbours of equal length share a slice, so that no slice waits for one long text at its end.
     missing = sorted(texts.keys() - usable.keys(), key=lambda key: (-len(texts[key]), key))
-    if not missing:
-        return usable
-    async with opened.embedding:
-        for start in range(0, len(missing), EMBED_SLICE):
-            hashes = missing[start : start + EMBED_SLICE]
-            matrix = await asyncio.to_thread(opened.embedder.embed_passages, [texts[key] for key in hashes])
-            usable |= await asyncio.to_thread(save_vectors, catalog, model, hashes, matrix)
+    for start in range(0, len(missing), EMBED_SLICE):
+        hashes = missing[start : start + EMBED_SLICE]
+        matrix = await asyncio.to_thread(embedder.embed_passages, [texts[key] for key in hashes])
+        usable |= await asyncio.to_thread(save_vectors, catalog, embedder.name, hashes, matrix)
     return usable
+
+
+async def _cached(catalog: Catalog, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, bool]:
+    return await asyncio.to_thread(cached_hashes, catalog, embedder.name, list(texts))
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:

@@ -19,7 +19,8 @@ from leadline.stores import is_elsewhere, open_graph_store, open_lexical_store, 
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import create_collection, current_builds, identity, stored_manifests
 from leadline.stores.catalog_outbox import read_owed
-from leadline.stores.catalog_versions import pending_versions, retired_sources
+from leadline.stores.catalog_schema import BUILDING
+from leadline.stores.catalog_versions import abandon, pending_versions, retired_sources
 
 
 async def open_collection(name: str, settings: Settings, catalog: Catalog, embedder: Embedder, gate: Gate) -> Opened:
@@ -44,7 +45,7 @@ async def finish_and_compare(opened: Opened, settings: Settings) -> list[str]:
         if not held:
             return []
         await asyncio.to_thread(places.remove_former, settings.data_dir, opened.name, opened.builds)
-        await _finish(opened)
+        await finish(opened)
         return await count_differences(opened)
 
 
@@ -57,7 +58,7 @@ async def open_build(
         await legs.vector.ensure_ready(embedder.dimension)
         await legs.bm25.ensure_ready()
         await legs.graph.ensure_ready()
-        return Opened(name, catalog, embedder, gate, legs, builds, _finish, stack.pop_all())
+        return Opened(name, catalog, embedder, gate, legs, builds, finish, stack.pop_all())
 
 
 async def _open_legs(
@@ -94,8 +95,10 @@ def _are_there(settings: Settings, name: str, builds: Mapping[str, int]) -> bool
     )
 
 
-async def _finish(opened: Opened) -> None:
-    """Finishes what an interrupted change left to do, if anything."""
+async def finish(opened: Opened) -> None:
+    """Finishes what an interrupted change left to do, if anything. What was being built anew is given up."""
+    for version in await asyncio.to_thread(pending_versions, opened.catalog, opened.name, BUILDING):
+        await asyncio.to_thread(abandon, opened.catalog, opened.name, version, opened.leg_names)
     for left in (pending_versions, read_owed, retired_sources):
         if await asyncio.to_thread(left, opened.catalog, opened.name):
             await replay(opened)

@@ -80,3 +80,22 @@ class RepairReport:
     dry_run: bool
     before: VerifyReport
     after: VerifyReport
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexReport:
+    """What was built anew, or in a dry run would be.
+
+    `legs` are the indexes concerned; none: they are as the settings say. `recut`: the sources were cut into chunks
+    anew. `uncut` names those that could not be, since they came in chunks of the caller's own. `left` names what of the
+    old indexes could not be removed.
+    """
+
+    collection: str
+    legs: tuple[str, ...]
+    recut: bool
+    sources: int
+    chunks: int
+    dry_run: bool = False
+    uncut: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_schema import chunks, layouts, memberships, sources, versions
 
 
-def live_doc_ids(catalog: Catalog, collection: str) -> dict[str, int]:
+def live_versions_of(catalog: Catalog, collection: str) -> dict[str, int]:
     """doc_id → live version, of all sources of a collection, oldest first."""
     query = select(sources.c.doc_id, sources.c.live_version).where(
         sources.c.collection == collection, sources.c.live_version.is_not(None)
@@ -17,10 +17,7 @@ def live_doc_ids(catalog: Catalog, collection: str) -> dict[str, int]:
 
 
 def read_draft(catalog: Catalog, version: int) -> tuple[SourceDraft, str, list[str]]:
-    """The draft of a version, the folder its source came from, and the ids of its chunks.
-
-    The chunks are without their text: that is in the content store, under their ids.
-    """
+    """The draft of a version, the folder its source came from, and the ids of its chunks."""
     with catalog.read() as connection:
         row = connection.execute(
             select(versions, sources.c.uri, sources.c.root, layouts.c.layout)
@@ -29,13 +26,13 @@ def read_draft(catalog: Catalog, version: int) -> tuple[SourceDraft, str, list[s
             .where(versions.c.id == version)
         ).one()
         places = connection.execute(
-            select(memberships, chunks.c.prefix)
+            select(memberships, chunks.c.prefix, chunks.c.text)
             .join(chunks, chunks.c.chunk_id == memberships.c.chunk_id)
             .where(memberships.c.version == version)
             .order_by(memberships.c.chunk_index)
         ).all()
     drafts = (
-        ChunkDraft("", place.start_char, place.end_char, place.prefix, place.page, tuple(place.headings))
+        ChunkDraft(place.text, place.start_char, place.end_char, place.prefix, place.page, tuple(place.headings))
         for place in places
     )
     draft = SourceDraft(

@@ -14,7 +14,7 @@ from sqlalchemy.exc import StatementError
 from leadline.drafts import ChunkDraft, Layout, SourceDraft
 from leadline.stores.catalog import Catalog, batched, upsert
 from leadline.stores.catalog_outbox import owe_delete, owe_upsert, owe_upsert_no_more
-from leadline.stores.catalog_schema import chunks, layouts, memberships, sources, versions
+from leadline.stores.catalog_schema import PENDING, chunks, layouts, memberships, sources, versions
 from leadline.stores.catalog_versions import chunk_ids, retire
 
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ class Added:
 
 
 def add_pending(
-    catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str]
+    catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str], status: str = PENDING
 ) -> tuple[dict[str, Added], dict[str, str]]:
     """Stores versions nobody sees yet, and owes them to every leg. By doc_id: what was added, why another wasn't.
 
@@ -59,13 +59,13 @@ def add_pending(
     taken = _taken_elsewhere(catalog, collection, news)
     free = [new for new in news if new.doc_id not in taken]
     try:
-        return _add_together(catalog, collection, free, legs), taken
+        return _add_together(catalog, collection, free, legs, status), taken
     except StatementError as error:  # a value the database refuses
         if len(free) == 1:
             return {}, taken | {free[0].doc_id: f"The catalog refuses {free[0].draft.file_name}: {error.orig}."}
     added: dict[str, Added] = {}
     for new in free:
-        one, refused = add_pending(catalog, collection, [new], legs)
+        one, refused = add_pending(catalog, collection, [new], legs, status)
         added |= one
         taken |= refused
     return added, taken
@@ -87,7 +87,7 @@ def _taken_elsewhere(catalog: Catalog, collection: str, news: Sequence[NewVersio
 
 
 def _add_together(
-    catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str]
+    catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str], status: str
 ) -> dict[str, Added]:
     if not news:
         return {}
@@ -95,7 +95,7 @@ def _add_together(
         _write_sources(connection, collection, news)
         _give_way(connection, collection, news, legs)
         had = _chunks_of_sources(connection, news)
-        ids = _insert_versions(connection, news)
+        ids = _insert_versions(connection, news, status)
         connection.execute(upsert(connection, chunks), [_chunk_row(new, c) for new in news for c in new.chunks])
         places = [_place_row(ids[new.doc_id], index, c) for new in news for index, c in enumerate(new.chunks)]
         connection.execute(insert(memberships), places)
@@ -116,7 +116,7 @@ def _write_sources(connection: Connection, collection: str, news: Sequence[NewVe
 
 def _give_way(connection: Connection, collection: str, news: Sequence[NewVersion], legs: Collection[str]) -> None:
     for batch in batched([new.doc_id for new in news]):
-        query = select(versions.c.id).where(versions.c.doc_id.in_(batch), versions.c.status == "pending")
+        query = select(versions.c.id).where(versions.c.doc_id.in_(batch), versions.c.status == PENDING)
         interrupted = list(connection.execute(query).scalars())
         for version in interrupted:
             # Those that are still used are kept when this is applied.
@@ -133,10 +133,10 @@ def _chunks_of_sources(connection: Connection, news: Sequence[NewVersion]) -> se
     return found
 
 
-def _insert_versions(connection: Connection, news: Sequence[NewVersion]) -> dict[str, int]:
+def _insert_versions(connection: Connection, news: Sequence[NewVersion], status: str) -> dict[str, int]:
     """doc_id → the id of its new version."""
     statement = insert(versions).returning(versions.c.doc_id, versions.c.id)
-    return {row.doc_id: row.id for row in connection.execute(statement, [_version_row(new) for new in news])}
+    return {row.doc_id: row.id for row in connection.execute(statement, [_version_row(new, status) for new in news])}
 
 
 def _insert_layouts(connection: Connection, news: Sequence[NewVersion], ids: Mapping[str, int]) -> None:
@@ -149,14 +149,14 @@ def _layout_row(version: int, layout: Layout) -> Row:
     return {"version": version, "layout": {"gaps": layout.gaps, "blocks": layout.blocks, "notes": layout.notes}}
 
 
-def _version_row(new: NewVersion) -> Row:
+def _version_row(new: NewVersion, status: str) -> Row:
     draft = new.draft
     return {
         "doc_id": new.doc_id,
         "file_name": draft.file_name,
         "file_hash": draft.file_hash,
         "source_type": draft.source_type,
-        "status": "pending",
+        "status": status,
         "fingerprint": new.fingerprint,
         "metadata": dict(draft.metadata),
         "notes": list(draft.notes),

@@ -4,7 +4,8 @@ Only the shape; `catalog` opens it, the other `catalog_*` modules read and write
 graph adds its tables to it. Portable SQL types only, so that the same tables can be made in PostgreSQL.
 
 A *source* is what a person put in. Each put makes a *version* of it: `pending` while its chunks go into the indexes,
-then `ready` and live (`sources.live_version`), at last `retired` until its rows are swept. A *membership* places a
+then `ready` and live (`sources.live_version`), at last `retired` until its rows are swept. One that is made for new
+indexes while the old ones are in use is `building` until those take their place. A *membership* places a
 chunk in a version. A chunk belongs to one source and may be in several of its versions.
 """
 
@@ -24,6 +25,7 @@ from sqlalchemy import (
 
 FORMAT = "1"  # of the whole catalog; raised when old tables can't be read as they are
 ID = String(64)
+PENDING, BUILDING = "pending", "building"  # of versions
 
 metadata = MetaData()
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, select, update
 from leadline.stores.catalog import Catalog, batched
 from leadline.stores.catalog_collections import raise_generation
 from leadline.stores.catalog_outbox import owe_delete, owe_upsert, owe_upsert_no_more
-from leadline.stores.catalog_schema import chunks, layouts, memberships, sources, vectors, versions
+from leadline.stores.catalog_schema import PENDING, chunks, layouts, memberships, sources, vectors, versions
 
 
 def set_roots(catalog: Catalog, roots: Mapping[str, str]) -> None:
@@ -24,21 +24,26 @@ def set_roots(catalog: Catalog, roots: Mapping[str, str]) -> None:
 def publish(catalog: Catalog, collection: str, ready: Sequence[int], legs: Collection[str]) -> None:
     """Makes pending versions the live ones, all at once; what only their predecessors had is owed to be deleted."""
     with catalog.write() as connection:
-        former = _former_versions(connection, ready)
-        live = [{"key": doc_id, "version": version} for version, (doc_id, _) in former.items()]
-        owe_upsert_no_more(connection, ready)
-        for batch in batched(ready):
-            connection.execute(update(versions).where(versions.c.id.in_(batch)).values(status="ready"))
-        connection.execute(
-            update(sources).where(sources.c.doc_id == bindparam("key")).values(live_version=bindparam("version")), live
-        )
-        for version, (_, before) in former.items():
-            if before is not None:
-                owe_upsert_no_more(connection, [before])
-                retire(connection, [before])
-                gone = chunk_ids(connection, before) - chunk_ids(connection, version)
-                owe_delete(connection, collection, legs, sorted(gone))
-        raise_generation(connection, collection)
+        make_live(connection, collection, ready, legs)
+
+
+def make_live(connection: Connection, collection: str, ready: Sequence[int], legs: Collection[str]) -> None:
+    """`publish`, inside a write."""
+    former = _former_versions(connection, ready)
+    live = [{"key": doc_id, "version": version} for version, (doc_id, _) in former.items()]
+    owe_upsert_no_more(connection, ready)
+    for batch in batched(ready):
+        connection.execute(update(versions).where(versions.c.id.in_(batch)).values(status="ready"))
+    connection.execute(
+        update(sources).where(sources.c.doc_id == bindparam("key")).values(live_version=bindparam("version")), live
+    )
+    for version, (_, before) in former.items():
+        if before is not None:
+            owe_upsert_no_more(connection, [before])
+            retire(connection, [before])
+            gone = chunk_ids(connection, before) - chunk_ids(connection, version)
+            owe_delete(connection, collection, legs, sorted(gone))
+    raise_generation(connection, collection)
 
 
 def _former_versions(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str, int | None]]:
@@ -93,13 +98,13 @@ def retired_sources(catalog: Catalog, collection: str) -> list[str]:
         return list(connection.execute(query.distinct()).scalars())
 
 
-def pending_versions(catalog: Catalog, collection: str) -> list[int]:
+def pending_versions(catalog: Catalog, collection: str, status: str = PENDING) -> list[int]:
     """The versions whose chunks aren't in every index yet, oldest first."""
     with catalog.read() as connection:
         query = (
             select(versions.c.id)
             .join(sources)
-            .where(sources.c.collection == collection, versions.c.status == "pending")
+            .where(sources.c.collection == collection, versions.c.status == status)
             .order_by(versions.c.id)
         )
         return list(connection.execute(query).scalars())

@@ -1,0 +1,60 @@
+"""Removes indexes that others have taken the place of."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from leadline.analysis import Analyzer
+from leadline.config import Settings
+from leadline.errors import LeadlineError
+from leadline.knowledge import places
+from leadline.knowledge.manifest import MADE_WITH, Manifest
+from leadline.stores import open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores.base import Store
+from leadline.stores.catalog import Catalog
+from leadline.stores.catalog_collections import identity
+
+log = logging.getLogger(__name__)
+
+
+async def remove_replaced(
+    settings: Settings,
+    catalog: Catalog,
+    name: str,
+    stored: Mapping[str, Manifest],
+    replaced: Mapping[str, int],
+) -> list[str]:
+    """Empties the indexes that were built as `stored` says under the numbers `replaced`, if they are outside of the
+    data folder. Returns the names of those that these settings don't reach.
+    """
+    own = await asyncio.to_thread(identity, catalog)
+    left = []
+    for leg, build in replaced.items():
+        label = places.index_name(own, name, leg, build)
+        if leg == "graph":
+            await _empty(open_graph_store(catalog, places.graph_key(name, build)))
+        elif stored[leg][MADE_WITH][f"{_KIND[leg]}_elsewhere"]:
+            try:
+                await _empty(_store(settings, leg, label, stored[leg]))
+            except LeadlineError as error:
+                log.warning("The former index %s could not be emptied: %s", label, error)
+                left.append(label)
+    return left
+
+
+_KIND = {"vector": "vector", "bm25": "lexical"}
+
+
+async def _empty(store: Store) -> None:
+    async with store:
+        if await store.count():
+            await store.clear()
+
+
+def _store(settings: Settings, leg: str, index: str, manifest: Manifest) -> Store:
+    backend = manifest["backend"]
+    options = getattr(settings, f"{_KIND[leg]}_options")
+    nowhere = settings.data_dir / places.INDEXES  # it is elsewhere
+    if leg == "vector":
+        return open_vector_store(backend, path=nowhere, index=index, options=options)
+    return open_lexical_store(backend, path=nowhere, analyzer=Analyzer(settings.stemmer), index=index, options=options)
