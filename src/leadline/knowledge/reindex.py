@@ -7,7 +7,7 @@ old indexes until the moment of the switch, whatever process asks them; whoever 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.config import Settings
 from leadline.drafts import SourceDraft
@@ -75,7 +75,7 @@ class Reindex:
                     f"Another process has built the indexes of the collection {self.name} anew meanwhile.",
                     hint="Run the command again.",
                 )
-            await self._embed(plan)
+            await replace(self, told=lambda *_: None)._embed(plan)  # what came in meanwhile
             return await self._build_and_switch(plan)
 
     async def _plan(self, everything: bool) -> Plan:
