@@ -78,6 +78,10 @@ class Settings(BaseSettings):
     lexical_options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the lexical store, such as its url.", repr=False
     )
+    content_backend: str = Field("catalog", description="Where the text of chunks is kept: catalog, or s3.")
+    content_options: dict[str, Any] = Field(
+        default_factory=dict, description="Options of the content store, such as its url.", repr=False
+    )
     stemmer: Literal["english", "none"] = "english"
     embedding_model: str = Field("embedded", description="embedded, or a sentence-transformers name or folder.")
     reranker_model: str = Field("embedded", description="embedded, or a sentence-transformers cross-encoder.")

@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 FieldValue = str | int | float | bool
 
 
+def embedded_text(prefix: str, text: str) -> str:
+    """The text that is embedded, indexed and hashed: what is put before a passage, and the passage."""
+    return f"{prefix}\n{text}" if prefix else text
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
     """One retrievable piece of a source.
@@ -25,7 +30,7 @@ class ChunkDraft:
     @property
     def embedded_text(self) -> str:
         """The text that is embedded, indexed and hashed."""
-        return f"{self.prefix}\n{self.text}" if self.prefix else self.text
+        return embedded_text(self.prefix, self.text)
 
 
 @dataclass(frozen=True, slots=True)

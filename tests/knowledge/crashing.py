@@ -21,6 +21,7 @@ import tantivy  # noqa: F401
 from leadline.config import load_settings
 from leadline.drafts import ChunkDraft, SourceDraft
 from leadline.knowledge import changes, deletion, open_library, opened, put
+from leadline.stores.catalog_content import CatalogChunkStore
 from leadline.stores.chroma import ChromaVectorStore
 from leadline.stores.entity_graph import EntityGraphStore
 from leadline.stores.tantivy import TantivyStore
@@ -29,6 +30,7 @@ Place = tuple[Any, str]
 BEFORE: dict[str, Place] = {
     "before embedding": (put, "embed_missing"),
     "before the catalog": (put, "add_pending"),
+    "before the texts": (CatalogChunkStore, "upsert"),
     "before the vector index": (ChromaVectorStore, "upsert"),
     "before the lexical index": (TantivyStore, "upsert"),
     "before the graph": (EntityGraphStore, "upsert"),
@@ -36,11 +38,13 @@ BEFORE: dict[str, Place] = {
     "before removing": (changes, "apply_deletes"),
     "before removing vectors": (ChromaVectorStore, "delete"),
     "before removing terms": (TantivyStore, "delete"),
+    "before removing the texts": (CatalogChunkStore, "delete"),
     "before the sweep": (changes, "sweep"),
 }
 AFTER: dict[str, Place] = {
     "after embedding": (opened, "save_vectors"),
     "after the catalog": (put, "add_pending"),
+    "after the texts": (CatalogChunkStore, "upsert"),
     "after the vector index": (ChromaVectorStore, "upsert"),
     "after the lexical index": (TantivyStore, "upsert"),
     "after the graph": (EntityGraphStore, "upsert"),
@@ -48,6 +52,7 @@ AFTER: dict[str, Place] = {
     "after the retirement": (deletion, "retire_sources"),
     "after removing vectors": (ChromaVectorStore, "delete"),
     "after removing entities": (EntityGraphStore, "delete"),
+    "after removing the texts": (CatalogChunkStore, "delete"),
     "after the sweep": (changes, "sweep"),
 }
 

@@ -1,6 +1,6 @@
 """A process killed at any point of a put or a deletion leaves a collection that opens, agrees, and holds whole sources.
 
-What had reached the catalog is finished by the next opening; what had not never was.
+What had reached the catalog with its text is finished by the next opening; what had not never was.
 """
 
 import asyncio
@@ -87,7 +87,9 @@ def copied(stored: Path, tmp_path: Path) -> Path:
         ("before embedding", OLD),
         ("after embedding", OLD),
         ("before the catalog", OLD),
-        ("after the catalog", NEW),
+        ("after the catalog", OLD),
+        ("before the texts", OLD),
+        ("after the texts", NEW),
         ("before the vector index", NEW),
         ("after the vector index", NEW),
         ("after the lexical index", NEW),
@@ -95,6 +97,8 @@ def copied(stored: Path, tmp_path: Path) -> Path:
         ("before the switch", NEW),
         ("after the switch", NEW),
         ("before removing vectors", NEW),
+        ("before removing the texts", NEW),
+        ("after removing the texts", NEW),
         ("before the sweep", NEW),
         ("after the sweep", NEW),
     ],
@@ -122,6 +126,8 @@ async def test_a_killed_replacement_is_whole_or_not_there(
         "after removing vectors",
         "before removing terms",
         "after removing entities",
+        "before removing the texts",
+        "after removing the texts",
         "before the sweep",
         "after the sweep",
     ],

@@ -42,7 +42,7 @@ async def test_a_deleted_source_leaves_nothing_behind(library: Library, kb: Know
     """Every index reports what it lost, no leg finds it, and no table nor file of the catalog holds a word of it."""
     keep, secret = await kb.put([draft("keep.md", "Numbats eat termites."), draft("plan.md", SECRET, "More of it.")])
     report = await kb.delete(secret.doc_id)
-    assert report.legs == {"vector": 2, "bm25": 2, "graph": 2}
+    assert report.legs == {"vector": 2, "bm25": 2, "graph": 2, "content": 2}
     assert (report.file_names, report.chunks, report.owed) == (("plan.md",), 2, {})
     for leg in kb.retrievers().values():
         assert all(d["metadata"]["doc_id"] == keep.doc_id for d in await leg.search("project quokka budget", k=9))
@@ -114,7 +114,9 @@ async def test_clearing_a_collection_leaves_the_others_alone(library: Library, d
     await first.clear()
     report = await first.verify()
     assert report.ok
-    assert {leg: found.found for leg, found in report.legs.items()} == {"vector": 0, "bm25": 0, "graph": 0}
+    assert {leg: found.found for leg, found in report.legs.items()} == dict.fromkeys(
+        ["vector", "bm25", "graph", "content"], 0
+    )
     assert files_with(library.catalog.path.parent, "quokka") == []
     assert [d["content"] for d in await second.search("termites")] == ["Numbats eat termites."]
     await first.put([draft("a.md", "Quolls are spotted.")])

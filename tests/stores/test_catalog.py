@@ -27,7 +27,13 @@ from leadline.stores.catalog_outbox import Part, owe_removal, read_owed, read_re
 from leadline.stores.catalog_pending import NewVersion, PlacedChunk, add_pending
 from leadline.stores.catalog_schema import collections, info, metadata
 from leadline.stores.catalog_sources import any_known, count_chunks, expected_ids, list_sources, live_chunks
-from leadline.stores.catalog_vectors import cached_hashes, drop_all_unused, save_vectors, texts_without_vector
+from leadline.stores.catalog_vectors import (
+    Unembedded,
+    cached_hashes,
+    chunks_without_vector,
+    drop_all_unused,
+    save_vectors,
+)
 from leadline.stores.catalog_versions import (
     abandon,
     pending_versions,
@@ -75,9 +81,9 @@ def put(catalog: Catalog, doc_id: str, *texts: str) -> int:
     return version
 
 
-def texts_of(catalog: Catalog, *ids: str) -> list[str]:
-    """The texts of those of the ids that are live."""
-    return sorted(chunk.text for chunk in live_chunks(catalog, "c", ids).values())
+def live(catalog: Catalog, *ids: str) -> list[str]:
+    """Those of the ids that are live, without their source."""
+    return sorted(chunk_id.partition(":")[2] for chunk_id in live_chunks(catalog, "c", ids))
 
 
 def open_and_list(folder: Path) -> None:
@@ -170,7 +176,7 @@ async def test_a_copied_folder_opens(catalog: Catalog, tmp_path: Path) -> None:
     shutil.copytree(catalog.path.parent, tmp_path / "elsewhere")
     copy = Catalog(tmp_path / "elsewhere")
     copy.open()
-    assert texts_of(copy, "d:moved text") == ["moved text"]
+    assert live(copy, "d:moved text") == ["moved text"]
     copy.close()
 
 
@@ -231,23 +237,25 @@ async def test_a_pending_version_is_invisible_until_it_is_published(catalog: Cat
     """The old version answers until the switch; then only the new one does."""
     put(catalog, "d", "old", "both")
     new = add(catalog, "d", "both", "new")
-    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "old"]
+    assert live(catalog, "d:old", "d:both", "d:new") == ["both", "old"]
     publish(catalog, "c", [new], LEGS)
-    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "new"]
+    assert live(catalog, "d:old", "d:both", "d:new") == ["both", "new"]
     assert [(owed.leg, owed.chunk_ids) for owed in read_owed(catalog, "c")] == [
         ("vector", ("d:old",)),
         ("bm25", ("d:old",)),
+        ("content", ("d:old",)),
     ]
 
 
 async def test_an_abandoned_version_gives_the_indexes_back_what_was(catalog: Catalog) -> None:
     """What only the abandoned version had is owed to go; the live one is owed again, its fields may have changed."""
-    live = put(catalog, "d", "old", "both")
+    before = put(catalog, "d", "old", "both")
     abandon(catalog, "c", add(catalog, "d", "both", "new"), LEGS)
     owed = [(row.leg, row.version, row.chunk_ids) for row in read_owed(catalog, "c")]
     assert ("vector", None, ("d:new",)) in owed
-    assert ("bm25", live, ()) in owed
-    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "old"]
+    assert ("content", None, ("d:new",)) in owed
+    assert ("bm25", before, ()) in owed
+    assert live(catalog, "d:old", "d:both", "d:new") == ["both", "old"]
 
 
 async def test_an_interrupted_version_gives_way_to_the_next(catalog: Catalog) -> None:
@@ -265,7 +273,7 @@ async def test_one_source_that_can_not_be_stored_does_not_stop_the_others(catalo
     added, errors = add_pending(catalog, "other", [version_of("taken", "x"), version_of("free", "y")], LEGS)
     assert list(added) == ["free"]
     assert "already used in the collection c" in errors["taken"]
-    assert texts_of(catalog, "taken:a text") == ["a text"]
+    assert live(catalog, "taken:a text") == ["a text"]
 
 
 async def test_what_is_swept_is_gone_from_the_files(catalog: Catalog) -> None:
@@ -275,7 +283,7 @@ async def test_what_is_swept_is_gone_from_the_files(catalog: Catalog) -> None:
     put(catalog, "d", secret)
     save_vectors(catalog, MODEL, [f"hash:{secret}", "hash:other words"], np.ones((2, 3), dtype=np.float32))
     assert retire_sources(catalog, "c", ["d"], LEGS) == [f"d:{secret}"]
-    assert texts_of(catalog, f"d:{secret}") == []
+    assert live(catalog, f"d:{secret}") == []
     assert retired_sources(catalog, "c") == ["d"]
     settle(catalog, [row.id for row in read_owed(catalog, "c")])
     sweep(catalog, ["d"])
@@ -291,7 +299,7 @@ async def test_the_sweep_keeps_what_the_live_version_still_has(catalog: Catalog)
     save_vectors(catalog, MODEL, ["hash:old", "hash:both"], np.ones((2, 3), dtype=np.float32))
     put(catalog, "d", "both", "new")
     sweep(catalog, ["d"])
-    assert texts_of(catalog, "d:old", "d:both", "d:new") == ["both", "new"]
+    assert live(catalog, "d:old", "d:both", "d:new") == ["both", "new"]
     assert cached_hashes(catalog, MODEL, ["hash:old", "hash:both"]) == {"hash:both": True}
     assert catalog.integrity_problems() == []
 
@@ -305,17 +313,17 @@ async def test_an_index_may_lose_only_what_no_version_has(catalog: Catalog) -> N
 
 
 async def test_records_carry_what_an_index_needs(catalog: Catalog) -> None:
-    """Embedded text, vector and the filter fields, for whole versions and for parts of one."""
+    """Embedded text once the text is known, vector and filter fields, for whole versions and for parts of one."""
     added, _ = add_pending(catalog, "c", [version_of("d", "a", "b", "c", prefix="Title")], LEGS)
     version = added["d"].version
     save_vectors(catalog, MODEL, ["hash:a"], np.array([[1, 2, 3]], dtype=np.float32))
     assert version_sizes(catalog, [version, 999]) == {version: 3}
     records = read_records(catalog, MODEL, [Part(version, 0, 3, 3)])[version]
     assert [record.chunk_id for record in records] == ["d:a", "d:b", "d:c"]
-    assert records[0].text == "Title\na"
-    np.testing.assert_array_equal(records[0].vectors[0], [1, 2, 3])
-    assert records[1].vectors == ()
-    assert records[2].fields == {
+    assert records[0].with_text("a").text == "Title\na"
+    np.testing.assert_array_equal(records[0].with_text("a").vectors[0], [1, 2, 3])
+    assert records[1].with_text("b").vectors == ()
+    assert records[2].with_text("c").fields == {
         "year": 2020,
         "doc_id": "d",
         "file_name": "d.md",
@@ -338,7 +346,7 @@ async def test_a_text_without_a_usable_vector_is_remembered(catalog: Catalog) ->
     }
     assert set(expected_ids(catalog, "c")) == {"d:good", "d:bad", "d:unseen"}
     assert set(expected_ids(catalog, "c", with_vector=MODEL)) == {"d:good", "d:unseen"}
-    assert texts_without_vector(catalog, "c", MODEL) == {"hash:unseen": "unseen"}
+    assert chunks_without_vector(catalog, "c", MODEL) == {"hash:unseen": Unembedded("d:unseen", "")}
 
 
 async def test_vectors_that_nothing_uses_can_be_dropped(catalog: Catalog) -> None:

@@ -31,14 +31,19 @@ class KnowledgeBase:
     """An open collection. From `Library.collection`; usable until the library is closed.
 
     Any number of searches may run beside a change; changes take turns. A cancelled change ends its step first.
-    `problems` says in words what the opening found to differ between catalog and indexes.
     """
 
     def __init__(self, current: Current, problems: Sequence[str] = ()) -> None:
         self._current = current
         self._catalog = current.catalog
         self.name = current.name
-        self.problems = tuple(problems)
+        self._problems = tuple(problems)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """In words, what differs between catalog, indexes and texts: as the opening found it, and searches since."""
+        lost = self._current.without_text
+        return (*self._problems, f"{lost} chunks that were found have no text") if lost else self._problems
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -1,4 +1,4 @@
-"""Brings the indexes in step with the catalog: applies what the outbox says they are owed.
+"""Brings the indexes and the texts in step with the catalog: applies what the outbox says they are owed.
 
 Every step can be repeated. An index that fails is a named degrade: what it could not take is reported for exactly the
 versions concerned, and stays owed where it must not be forgotten.
@@ -13,7 +13,16 @@ from typing import Final
 from leadline.errors import LeaseLost
 from leadline.knowledge.opened import Opened
 from leadline.stores.base import ChunkRecord, Store
-from leadline.stores.catalog_outbox import Part, read_owed, read_records, settle, unused_ids, version_sizes
+from leadline.stores.catalog_outbox import (
+    CONTENT,
+    BareRecord,
+    Part,
+    read_owed,
+    read_records,
+    settle,
+    unused_ids,
+    version_sizes,
+)
 from leadline.stores.catalog_versions import abandon, pending_versions, publish, retired_sources, sweep
 
 log = logging.getLogger(__name__)
@@ -47,15 +56,52 @@ def pages(sizes: Mapping[int, int], limit: int = PAGE) -> Iterable[list[Part]]:
         yield page
 
 
-async def apply_upserts(opened: Opened, versions: Sequence[int], legs: Collection[str]) -> dict[int, str]:
-    """Gives the chunks of the versions to the legs. Version → what failed, for those that a leg refused."""
+async def apply_new(opened: Opened, texts: Mapping[int, Sequence[ChunkRecord]]) -> dict[int, str]:
+    """Stores the texts of new versions, then gives their chunks to every leg. Version → what failed.
+
+    If the texts can't be stored, that is no one version's fault: all of them failed.
+    """
+    opened.lease.ensure_held()
+    everything = [record for of_version in texts.values() for record in of_version]
+    why = await _attempt(opened.content, CONTENT, everything)
+    if why is not None:
+        return dict.fromkeys(texts, why)
+    known = {record.chunk_id: record.text for record in everything}
+    return await apply_upserts(opened, [*texts], opened.leg_names, known)
+
+
+async def apply_upserts(
+    opened: Opened, versions: Sequence[int], legs: Collection[str], known: Mapping[str, str] | None = None
+) -> dict[int, str]:
+    """Gives the chunks of the versions to the legs. Version → what failed, for those that a leg refused.
+
+    A version with a chunk whose text is missing failed too; the legs are given its others. Texts that are not `known`
+    are fetched. Raises StoreError if they can't be.
+    """
     failed: dict[int, str] = {}
     for page in pages(await asyncio.to_thread(version_sizes, opened.catalog, versions)):
-        records = await asyncio.to_thread(read_records, opened.catalog, opened.embedder.name, page)
+        records, incomplete = await _read_whole(opened, page, known or {})
+        failed |= incomplete
         given = (_give(opened, leg, records) for leg in legs)
         for outcome in await asyncio.gather(*given):
             failed |= outcome
     return failed
+
+
+async def _read_whole(
+    opened: Opened, page: Sequence[Part], known: Mapping[str, str]
+) -> tuple[dict[int, list[ChunkRecord]], dict[int, str]]:
+    """The records with their texts, fetched in one batch, and the versions that lack some."""
+    found = await asyncio.to_thread(read_records, opened.catalog, opened.embedder.name, page)
+    unknown = [each.chunk_id for bare in found.values() for each in bare if each.chunk_id not in known]
+    texts = {**known, **await opened.content.fetch(unknown)} if unknown else known
+    whole = {version: _with_texts(bare, texts) for version, bare in found.items()}
+    lacking = {version: len(bare) - len(whole[version]) for version, bare in found.items()}
+    return whole, {v: f"{CONTENT}: the text of {n} chunks is missing" for v, n in lacking.items() if n}
+
+
+def _with_texts(bare: Sequence[BareRecord], texts: Mapping[str, str]) -> list[ChunkRecord]:
+    return [each.with_text(texts[each.chunk_id]) for each in bare if each.chunk_id in texts]
 
 
 async def _give(opened: Opened, leg: str, records: Mapping[int, Sequence[ChunkRecord]]) -> dict[int, str]:
@@ -75,16 +121,16 @@ async def _attempt(store: Store, leg: str, records: Sequence[ChunkRecord]) -> st
     except LeaseLost:
         raise
     except Exception as error:  # noqa: BLE001 - named degrade: one leg's failure is reported for the file it hit
-        log.warning("The %s index did not take %d chunks: %s", leg, len(records), error)
+        log.warning("%s did not take %d chunks: %s", leg, len(records), error)
         return f"{leg}: {error}"
     return None
 
 
 async def apply_deletes(opened: Opened) -> Deleted:
-    """Removes from each leg what it is owed to lose and no version has."""
+    """Removes from each leg, and then the texts, what it is owed to lose and no version has."""
     owed = [row for row in await asyncio.to_thread(read_owed, opened.catalog, opened.name) if row.version is None]
     done = Deleted()
-    for leg, store in opened.stores.items():
+    for leg, store in opened.followers.items():
         rows = [row for row in owed if row.leg == leg]
         ids = list(dict.fromkeys(chunk_id for row in rows for chunk_id in row.chunk_ids))
         doomed = await asyncio.to_thread(unused_ids, opened.catalog, ids)
@@ -94,7 +140,7 @@ async def apply_deletes(opened: Opened) -> Deleted:
         except LeaseLost:
             raise
         except Exception as error:  # noqa: BLE001 - named degrade: stays owed, and is reported
-            log.warning("The %s index did not remove %d chunks: %s", leg, len(doomed), error)
+            log.warning("%s did not remove %d chunks: %s", leg, len(doomed), error)
             done.failed[leg] = str(error)
             continue
         await asyncio.to_thread(settle, opened.catalog, [row.id for row in rows])
@@ -117,11 +163,15 @@ async def settle_all(opened: Opened) -> Deleted:
     retired = await asyncio.to_thread(retired_sources, opened.catalog, opened.name)
     if retired:
         await asyncio.to_thread(sweep, opened.catalog, retired)
+    opened.without_text.clear()  # the next search that misses one says so again
     return deleted
 
 
 async def replay(opened: Opened) -> None:
-    """Finishes what an interrupted process left: pending versions are complete in the catalog, so they go live."""
+    """Finishes what an interrupted process left.
+
+    Pending versions whose texts were all stored go live. The others are given up: nobody was told that they are in.
+    """
     pending = await asyncio.to_thread(pending_versions, opened.catalog, opened.name)
     if pending:
         await publish_applied(opened, pending, await apply_upserts(opened, pending, opened.leg_names))

@@ -44,6 +44,11 @@ class Current:
         """The model of its vectors."""
         return self._opened.embedder
 
+    @property
+    def without_text(self) -> int:
+        """Of how many chunks searches missed the text since the last change."""
+        return len(self._opened.without_text)
+
     @asynccontextmanager
     async def use(self) -> AsyncIterator[Opened]:
         """The indexes as they are now; they stay open until the block ends."""

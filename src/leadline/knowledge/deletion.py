@@ -12,7 +12,7 @@ from leadline.stores.catalog_versions import retire_sources
 
 
 async def delete(opened: Opened, sources: Sequence[SourceInfo]) -> DeleteReport:
-    """Removes the sources. An index that can't follow now is named in the report; the text is gone all the same."""
+    """Removes the sources. What can't follow now is named in the report: nothing of it is shown meanwhile."""
     if not sources:
         return report(sources)
     doc_ids = [source.doc_id for source in sources]
@@ -22,9 +22,9 @@ async def delete(opened: Opened, sources: Sequence[SourceInfo]) -> DeleteReport:
 
 
 async def clear(opened: Opened) -> None:
-    """Removes all sources, whatever is left in the indexes, and the cached vectors that nothing uses."""
+    """Removes all sources, whatever is left in the indexes and of texts, and the cached vectors that nothing uses."""
     await delete(opened, await asyncio.to_thread(list_sources, opened.catalog, opened.name))
-    for store in opened.stores.values():
+    for store in opened.followers.values():
         opened.lease.ensure_held()
         await store.clear()
     await asyncio.to_thread(drop_all_unused, opened.catalog)

@@ -28,17 +28,18 @@ def source_id(collection: str, uri: str) -> str:
 
 
 def place_chunks(doc_id: str, chunks: Sequence[ChunkDraft]) -> tuple[PlacedChunk, ...]:
-    """The chunks with their ids: hash of source, embedded text, and ordinal among equal texts.
+    """The chunks with their ids: hash of source, embedded text (with where its prefix ends), and ordinal among equals.
 
-    A text keeps its id wherever it moves in its source; a changed text gets a new one.
+    A text keeps its id wherever it moves in its source; a changed text gets a new one. An id never stands for two
+    texts, so what is kept of a chunk by its id needs no version.
     """
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, int]] = Counter()
     placed = []
     for chunk in chunks:
         content_hash = hash_of(chunk.embedded_text)
-        chunk_id = hash_of("chunk", doc_id, content_hash, seen[content_hash])
-        seen[content_hash] += 1
-        placed.append(PlacedChunk(chunk_id, content_hash, chunk))
+        key = (content_hash, len(chunk.prefix))
+        placed.append(PlacedChunk(hash_of("chunk", doc_id, *key, seen[key]), content_hash, chunk))
+        seen[key] += 1
     return tuple(placed)
 
 

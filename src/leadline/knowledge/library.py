@@ -91,8 +91,9 @@ class Library:
         StoreError, ModelError, LeaseHeld.
         """
         await self._ensure_known(name)
-        building = Reindex(name, self.settings, self.catalog, self.embedder, self.gate, recut, told)
-        return await building.run(everything=everything, dry_run=dry_run)
+        async with opening.open_content(name, self.settings, self.catalog) as content:
+            building = Reindex(name, self.settings, self.catalog, content, self.embedder, self.gate, recut, told)
+            return await building.run(everything=everything, dry_run=dry_run)
 
     async def _ensure_known(self, name: str) -> None:
         names = await self.collections()

@@ -8,9 +8,10 @@ from typing import Any, Final, TypeVar
 
 from leadline.knowledge.gate import Gate
 from leadline.models.base import Embedder
-from leadline.stores.base import GraphStore, LexicalStore, Store, VectorStore
+from leadline.stores.base import ChunkStore, GraphStore, LexicalStore, Store, VectorStore
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import current_builds
+from leadline.stores.catalog_outbox import CONTENT
 from leadline.stores.catalog_vectors import cached_hashes, save_vectors
 from leadline.stores.lease import Lease
 
@@ -34,7 +35,7 @@ class BuildReplaced(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A collection with its indexes.
+    """A collection with its indexes, and its texts in `content`.
 
     `builds` says which of the indexes made for each leg these are. `finish` does what an interrupted change left to
     do. `embedding` lets one user of the model through at a time: the texts of the next put are embedded while the one
@@ -46,15 +47,22 @@ class Opened:
     embedder: Embedder
     gate: Gate
     legs: Legs
+    content: ChunkStore
     builds: Mapping[str, int]
     finish: Callable[["Opened"], Awaitable[None]]
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     embedding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    without_text: set[str] = field(default_factory=set)  # live chunks that searches found and whose text is missing
 
     @property
     def stores(self) -> dict[str, Store]:
         """Leg → index."""
         return {"vector": self.legs.vector, "bm25": self.legs.bm25, "graph": self.legs.graph}
+
+    @property
+    def followers(self) -> dict[str, Store]:
+        """All that follows the catalog: the indexes, and the texts last, so that no index leads to a missing text."""
+        return {**self.stores, CONTENT: self.content}
 
     @property
     def leg_names(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Opens the indexes of one collection, and brings them in step with the catalog."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from leadline.analysis import Analyzer
@@ -15,7 +15,8 @@ from leadline.knowledge.manifest import check_manifests, manifests_for
 from leadline.knowledge.opened import Legs, Opened
 from leadline.knowledge.verify import count_differences
 from leadline.models.base import Embedder
-from leadline.stores import is_elsewhere, open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores import is_elsewhere, open_content_store, open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores.base import ChunkStore
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import create_collection, current_builds, identity, stored_manifests
 from leadline.stores.catalog_outbox import read_owed
@@ -58,7 +59,19 @@ async def open_build(
         await legs.vector.ensure_ready(embedder.dimension)
         await legs.bm25.ensure_ready()
         await legs.graph.ensure_ready()
-        return Opened(name, catalog, embedder, gate, legs, builds, finish, stack.pop_all())
+        content = await stack.enter_async_context(open_content(name, settings, catalog))
+        return Opened(name, catalog, embedder, gate, legs, content, builds, finish, stack.pop_all())
+
+
+@asynccontextmanager
+async def open_content(name: str, settings: Settings, catalog: Catalog) -> AsyncIterator[ChunkStore]:
+    """The texts of the collection, ready for the length of the block. Raises StoreError."""
+    store = open_content_store(
+        settings.content_backend, catalog=catalog, collection=name, options=settings.content_options
+    )
+    async with store as content:
+        await content.ensure_ready()
+        yield content
 
 
 async def _open_legs(

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from leadline.drafts import Layout, SourceDraft
 from leadline.errors import EmptyFile
-from leadline.knowledge.changes import apply_upserts, publish_applied, settle_all
+from leadline.knowledge.changes import apply_new, publish_applied, settle_all
 from leadline.knowledge.identity import new_version
 from leadline.knowledge.opened import Opened, embed_missing, to_the_end
 from leadline.knowledge.reports import PutReport
+from leadline.knowledge.texts import restore_texts, texts_of
 from leadline.stores.catalog_outbox import owe_versions
 from leadline.stores.catalog_pending import Added, NewVersion, add_pending
 from leadline.stores.catalog_sources import LiveVersion, holders_of, live_versions
@@ -71,7 +72,7 @@ async def _put_distinct(opened: Opened, news: Sequence[NewVersion], skip_existin
 
 
 async def _untouched(opened: Opened, news: Sequence[NewVersion]) -> dict[str, PutReport]:
-    """The sources that are as they were, in the catalog and in every index."""
+    """The sources that are as they were, in the catalog and in every index, texts included."""
     if await asyncio.to_thread(pending_versions, opened.catalog, opened.name):
         return {}  # what is live now will not be for long
     live = await asyncio.to_thread(live_versions, opened.catalog, [new.doc_id for new in news])
@@ -80,7 +81,7 @@ async def _untouched(opened: Opened, news: Sequence[NewVersion]) -> dict[str, Pu
     cached = await asyncio.to_thread(cached_hashes, opened.catalog, opened.embedder.name, hashes)
     usable = dict.fromkeys(hashes, True) | cached
     whole = {new.doc_id for new in same}
-    for leg, store in opened.stores.items():
+    for leg, store in opened.followers.items():
         wanted = {chunk_id: new.doc_id for new in same for chunk_id in _ids_in(new, leg, usable)}
         there = await store.existing_ids(list(wanted))
         whole -= {doc_id for chunk_id, doc_id in wanted.items() if chunk_id not in there}
@@ -113,9 +114,9 @@ async def _store_changed(
     errors = {new.doc_id: _no_text(new) for new in news if not new.chunks}
     storable = [new for new in news if new.chunks]
     added, refused = await asyncio.to_thread(add_pending, opened.catalog, opened.name, storable, opened.leg_names)
-    versions = [one.version for one in added.values()]
-    failed = await apply_upserts(opened, versions, opened.leg_names)
-    await publish_applied(opened, versions, failed)
+    texts = {added[new.doc_id].version: texts_of(new) for new in storable if new.doc_id in added}
+    failed = await apply_new(opened, texts)
+    await publish_applied(opened, [*texts], failed)
     errors |= refused | {doc_id: failed[one.version] for doc_id, one in added.items() if one.version in failed}
     return {new.doc_id: _changed_report(new, live, added, errors) for new in news}
 
@@ -138,9 +139,10 @@ def _changed_report(
 async def _restore(
     opened: Opened, same: Sequence[NewVersion], live: Mapping[str, LiveVersion], usable: Mapping[str, bool]
 ) -> dict[str, PutReport]:
-    """Sources that are as they were. Where an index lacks chunks of them, it is owed them again, from the cache."""
+    """Sources that are as they were. Where an index lacks chunks of them, it is owed them again, from the cache; where
+    texts are missing, they are stored again."""
     owed: dict[str, list[int]] = {leg: [] for leg in opened.leg_names}
-    notes: dict[str, list[str]] = {new.doc_id: [] for new in same}
+    notes = await restore_texts(opened, same)
     for leg, store in opened.stores.items():
         wanted = {new.doc_id: _ids_in(new, leg, usable) for new in same}
         there = await store.existing_ids([chunk_id for ids in wanted.values() for chunk_id in ids])
@@ -208,9 +210,10 @@ def _with_vector_note(new: NewVersion, usable: Mapping[str, bool]) -> NewVersion
 
 
 def _storable(draft: SourceDraft) -> SourceDraft:
-    """The draft without lone surrogates, which no database takes: `?` in its text, a code of their own in its names.
+    """The draft without lone surrogates and zeros, which not every store takes: `?` and `�` in its text, a code of
+    their own in its names.
 
-    An odd file name has them for bytes that are no text; two such names must not become one.
+    An odd file name has surrogates for bytes that are no text; two such names must not become one.
     """
     chunks = tuple(
         replace(
@@ -242,4 +245,4 @@ def _storable_layout(layout: Layout) -> Layout:
 
 
 def _encodable(text: str, errors: str = "replace") -> str:
-    return text.encode("utf-8", errors).decode("utf-8")
+    return text.encode("utf-8", errors).decode("utf-8").replace("\x00", "\ufffd")

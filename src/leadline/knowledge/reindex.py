@@ -1,7 +1,7 @@
 """Builds new indexes of a collection beside the old ones, and puts them in their place at one moment.
 
 For other settings than the indexes were built with: another backend, embedding model, chunk size or analyser. What can
-be kept is kept: text comes from the catalog, a vector in its cache is not made again. Questions are answered from the
+be kept is kept: text comes from the content store, a vector in the cache is not made again. Questions are answered from the
 old indexes until the moment of the switch, whatever process asks them; whoever was using those ends with them.
 """
 
@@ -20,14 +20,15 @@ from leadline.knowledge.identity import new_version
 from leadline.knowledge.manifest import Manifest, cut_otherwise, differing_legs, manifests_for
 from leadline.knowledge.opened import Opened, embed_into_cache
 from leadline.knowledge.reports import ReindexReport
+from leadline.knowledge.texts import texts_of, unembedded_texts, whole_drafts
 from leadline.models.base import Embedder
+from leadline.stores.base import ChunkStore
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_builds import switch_builds
 from leadline.stores.catalog_collections import current_builds, stored_manifests
-from leadline.stores.catalog_drafts import live_versions_of, read_draft
+from leadline.stores.catalog_drafts import live_versions_of
 from leadline.stores.catalog_pending import NewVersion, add_pending
 from leadline.stores.catalog_schema import BUILDING
-from leadline.stores.catalog_vectors import texts_without_vector
 
 SOURCES_AT_ONCE = 50
 
@@ -54,6 +55,7 @@ class Reindex:
     name: str
     settings: Settings
     catalog: Catalog
+    content: ChunkStore
     embedder: Embedder
     gate: Gate
     recut: Callable[[SourceDraft], SourceDraft]
@@ -131,6 +133,8 @@ class Reindex:
             added, refused = await asyncio.to_thread(add_pending, self.catalog, self.name, news, [], BUILDING)
             if refused:
                 raise StoreError(f"The catalog can't take the new chunks: {next(iter(refused.values()))}")
+            self.gate.lease.ensure_held()
+            await self.content.upsert([text for new in news for text in texts_of(new)])
             versions += [one.version for one in added.values()]
         return versions
 
@@ -139,7 +143,7 @@ class Reindex:
         if "vector" not in plan.legs:
             return
         if not plan.recut:
-            texts = await asyncio.to_thread(texts_without_vector, self.catalog, self.name, self.embedder.name)
+            texts = await unembedded_texts(self.catalog, self.content, self.name, self.embedder.name)
             await self._embed_texts(texts)
             return
         total = len(await self._live())
@@ -164,12 +168,11 @@ class Reindex:
         """All sources, cut anew, some at a time."""
         versions = list((await self._live()).values())
         for start in range(0, len(versions), SOURCES_AT_ONCE):
-            part = versions[start : start + SOURCES_AT_ONCE]
-            yield await asyncio.to_thread(lambda ids: [self._cut(version) for version in ids], part)
+            drafts = await whole_drafts(self.catalog, self.content, versions[start : start + SOURCES_AT_ONCE])
+            yield await asyncio.to_thread(self._cut, drafts)
 
-    def _cut(self, version: int) -> NewVersion:
-        draft, root, _ = read_draft(self.catalog, version)
-        return new_version(self.name, self.recut(draft), root)
+    def _cut(self, drafts: Sequence[tuple[SourceDraft, str]]) -> list[NewVersion]:
+        return [new_version(self.name, self.recut(draft), root) for draft, root in drafts]
 
     async def _live(self) -> dict[str, int]:
         return await asyncio.to_thread(live_versions_of, self.catalog, self.name)

@@ -30,9 +30,9 @@ class PutReport:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a deletion removed: `legs` is index → chunks that were really there.
+    """What a deletion removed: `legs` is index → chunks that were really there, `content` their texts.
 
-    `owed` names indexes that could not follow yet (index → why); nothing deleted is shown meanwhile, and they follow
+    `owed` names those that could not follow yet (leg → why); nothing deleted is shown meanwhile, and they follow
     when the collection is next opened.
     """
 
@@ -45,7 +45,10 @@ class DeleteReport:
 
 @dataclass(frozen=True, slots=True)
 class LegReport:
-    """How one index compares with the catalog. `missing` and `extra` are chunk ids."""
+    """How one index, or the content store, compares with the catalog. `missing` and `extra` are chunk ids.
+
+    A text that isn't the one that was put in counts as missing.
+    """
 
     expected: int
     found: int
@@ -55,7 +58,10 @@ class LegReport:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """How a collection's catalog and indexes compare. `problems` names every difference in words; empty: none."""
+    """How a collection's catalog, indexes and texts compare: `legs` is index → report, `content` that of the texts.
+
+    `problems` names every difference in words; empty: none.
+    """
 
     collection: str
     sources: int
@@ -73,7 +79,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What a repair did, or in a dry run would do: leg → chunks added and removed."""
+    """What a repair did, or in a dry run would do: leg → chunks added and removed. Texts can only be removed."""
 
     added: Mapping[str, int]
     removed: Mapping[str, int]

@@ -6,13 +6,15 @@ Knows how many hits to ask for so that enough of them are live. Doesn't rank: th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from leadline.errors import TextMissing
 from leadline.knowledge.current import Current
 from leadline.knowledge.opened import Opened
 from leadline.records import Document, Found
 from leadline.stores.base import Hit, Where
-from leadline.stores.catalog_sources import LiveChunk, any_known, live_chunks
+from leadline.stores.catalog_sources import any_known, live_chunks
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +65,20 @@ class GraphRetriever:
             return await _live(opened, self.name, k, lambda n: index.search(query, k=n, where=where))
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A live chunk: its text, and the metadata of a Document but `found_by`."""
+
+    text: str
+    metadata: dict[str, Any]
+
+
 async def hydrate(opened: Opened, hits: Sequence[Hit], leg: str) -> list[Document]:
     """The hits as Documents, in their order, text fetched in one batch.
 
-    A hit whose chunk isn't live is left out and logged. Raises TextMissing if that is all of them and the catalog
-    knows nothing of any: then it and the index don't belong together.
+    A hit whose chunk isn't live is left out and logged; so is one whose text is missing, which stands in
+    `opened.without_text` from then on. Raises TextMissing if that is all of them, unless the catalog knows why: then it
+    and the index, or the content store, don't belong together.
     """
     found = await _fetch(opened, hits)
     await _ensure_any(opened, hits, found, leg)
@@ -86,11 +97,31 @@ async def _live(opened: Opened, leg: str, k: int, search: Callable[[int], Awaita
         wanted *= 2
 
 
-async def _fetch(opened: Opened, hits: Sequence[Hit]) -> dict[str, LiveChunk]:
-    return await asyncio.to_thread(live_chunks, opened.catalog, opened.name, [hit.chunk_id for hit in hits])
+async def _fetch(opened: Opened, hits: Sequence[Hit]) -> dict[str, _Chunk]:
+    """chunk_id → text and metadata, of the hits that are live and have a text; the texts come in one batch."""
+    live = await asyncio.to_thread(live_chunks, opened.catalog, opened.name, [hit.chunk_id for hit in hits])
+    texts = await opened.content.fetch([*live])
+    opened.without_text.difference_update(texts)
+    if len(texts) < len(live):
+        await _note_missing(opened, [chunk_id for chunk_id in live if chunk_id not in texts], bool(texts))
+    return {chunk_id: _Chunk(text, live[chunk_id]) for chunk_id, text in texts.items()}
 
 
-async def _ensure_any(opened: Opened, hits: Sequence[Hit], found: dict[str, LiveChunk], leg: str) -> None:
+async def _note_missing(opened: Opened, ids: Sequence[str], others: bool) -> None:
+    """Says that texts are missing, unless they went with a change made since. Raises TextMissing without `others`."""
+    still = await asyncio.to_thread(live_chunks, opened.catalog, opened.name, ids)
+    if not still:
+        return
+    opened.without_text.update(still)
+    log.warning("The text of %d chunks of the collection %s is missing; they were left out", len(still), opened.name)
+    if not others:
+        raise TextMissing(
+            f"The text of all {len(still)} chunks found in the collection {opened.name} is missing.",
+            hint="`leadline verify` names the files to ingest again.",
+        )
+
+
+async def _ensure_any(opened: Opened, hits: Sequence[Hit], found: dict[str, _Chunk], leg: str) -> None:
     ids = [hit.chunk_id for hit in hits]
     if lacking := len(ids) - len(found):
         log.info("%d of %d hits of the %s index are not live and were left out", lacking, len(ids), leg)
@@ -104,7 +135,7 @@ async def _ensure_any(opened: Opened, hits: Sequence[Hit], found: dict[str, Live
     )
 
 
-def _documents(hits: Sequence[Hit], found: dict[str, LiveChunk], leg: str) -> list[Document]:
+def _documents(hits: Sequence[Hit], found: dict[str, _Chunk], leg: str) -> list[Document]:
     live = [(hit, found[hit.chunk_id]) for hit in hits if hit.chunk_id in found]
     return [
         Document(

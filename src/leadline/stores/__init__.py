@@ -16,7 +16,7 @@ from leadline.errors import ConfigError
 
 if TYPE_CHECKING:
     from leadline.analysis import Analyzer
-    from leadline.stores.base import GraphStore, LexicalStore, VectorStore
+    from leadline.stores.base import ChunkStore, GraphStore, LexicalStore, VectorStore
     from leadline.stores.catalog import Catalog
 
 
@@ -52,6 +52,9 @@ LEXICAL_BACKENDS: Mapping[str, _Backend] = {
     "rank-bm25": _Backend("rank_bm25", "RankBM25Store"),
     "opensearch": _Backend("opensearch", "OpenSearchVectorStore", index="index", fixed={"dense": False}),
     "milvus": _Backend("milvus", "MilvusVectorStore", fixed={"enable_bm25": True, "dense": False}),
+}
+CONTENT_BACKENDS: Mapping[str, _Backend] = {
+    "catalog": _Backend("catalog_content", "CatalogChunkStore"),
 }
 # The options that say where a store is; without one it is in the data folder.
 _ELSEWHERE = ("url", "path", "host", "index")
@@ -93,6 +96,26 @@ def open_graph_store(catalog: Catalog, collection: str) -> GraphStore:
     from leadline.stores.entity_graph import EntityGraphStore
 
     return EntityGraphStore(catalog, collection)
+
+
+def open_content_store(
+    backend: str, *, catalog: Catalog, collection: str, options: Mapping[str, Any] | None = None
+) -> ChunkStore:
+    """The text of the chunks of one collection, in the open catalog or elsewhere; enter it to use it.
+
+    Raises ConfigError for an unknown backend or option, naming those there are.
+    """
+    made = _make(
+        "content",
+        CONTENT_BACKENDS,
+        backend,
+        catalog.path,
+        collection,
+        options or {},
+        catalog=catalog,
+        collection=collection,
+    )
+    return cast("ChunkStore", made)
 
 
 def _make(

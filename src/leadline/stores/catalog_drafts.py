@@ -17,7 +17,10 @@ def live_versions_of(catalog: Catalog, collection: str) -> dict[str, int]:
 
 
 def read_draft(catalog: Catalog, version: int) -> tuple[SourceDraft, str, list[str]]:
-    """The draft of a version, the folder its source came from, and the ids of its chunks."""
+    """The draft of a version, the folder its source came from, and the ids of its chunks.
+
+    The chunks are without their text: that is in the content store, under their ids.
+    """
     with catalog.read() as connection:
         row = connection.execute(
             select(versions, sources.c.uri, sources.c.root, layouts.c.layout)
@@ -26,13 +29,13 @@ def read_draft(catalog: Catalog, version: int) -> tuple[SourceDraft, str, list[s
             .where(versions.c.id == version)
         ).one()
         places = connection.execute(
-            select(memberships, chunks.c.prefix, chunks.c.text)
+            select(memberships, chunks.c.prefix)
             .join(chunks, chunks.c.chunk_id == memberships.c.chunk_id)
             .where(memberships.c.version == version)
             .order_by(memberships.c.chunk_index)
         ).all()
     drafts = (
-        ChunkDraft(place.text, place.start_char, place.end_char, place.prefix, place.page, tuple(place.headings))
+        ChunkDraft("", place.start_char, place.end_char, place.prefix, place.page, tuple(place.headings))
         for place in places
     )
     draft = SourceDraft(

@@ -1,25 +1,27 @@
-"""The outbox: changes that an index is owed because the catalog has them already.
+"""The outbox: changes that an index or the content store is owed because the catalog has them already.
 
 A row is written in the transaction that makes it necessary and removed when the index has followed. Applying one
-twice does no harm. Also reads what an index is to be given: records of versions, page by page.
+twice does no harm. Also reads what an index is to be given: records of versions, page by page, all but their text.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import Connection, Row, Select, and_, delete, insert, select
 
-from leadline.drafts import FieldValue
+from leadline.drafts import FieldValue, embedded_text
 from leadline.stores.base import ChunkRecord
 from leadline.stores.catalog import Catalog, batched
 from leadline.stores.catalog_schema import chunks, memberships, outbox, vectors, versions
 
+CONTENT: Final = "content"  # the leg that a change of the content store is owed under
+
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """One change an index is owed: the chunks of a version to have, or chunks to have no more."""
+    """One change a leg is owed: the chunks of a version to have, or chunks to have no more."""
 
     id: int
     leg: str
@@ -41,7 +43,11 @@ def owe_upsert_no_more(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def owe_delete(connection: Connection, collection: str, legs: Collection[str], chunk_ids: Sequence[str]) -> None:
-    """Inside a write: the legs are to lose these chunks."""
+    """Inside a write: the legs, and after them the content store, are to lose these chunks."""
+    _owe_delete(connection, collection, [*legs, CONTENT], chunk_ids)
+
+
+def _owe_delete(connection: Connection, collection: str, legs: Collection[str], chunk_ids: Sequence[str]) -> None:
     if chunk_ids:
         rows = [{"collection": collection, "leg": leg, "op": "delete", "chunk_ids": list(chunk_ids)} for leg in legs]
         connection.execute(insert(outbox), rows)
@@ -71,7 +77,7 @@ def owe_versions(catalog: Catalog, collection: str, owed: Mapping[str, Collectio
 def owe_removal(catalog: Catalog, collection: str, leg: str, chunk_ids: Sequence[str]) -> None:
     """The leg is to lose chunks that no version has."""
     with catalog.write() as connection:
-        owe_delete(connection, collection, [leg], chunk_ids)
+        _owe_delete(connection, collection, [leg], chunk_ids)
 
 
 def unused_ids(catalog: Catalog, chunk_ids: Sequence[str]) -> list[str]:
@@ -113,12 +119,26 @@ class Part:
         return self.stop - self.start == self.size
 
 
-def read_records(catalog: Catalog, model: str, parts: Sequence[Part]) -> dict[int, list[ChunkRecord]]:
-    """Version → what an index is given for its chunks in `parts`, in order.
+@dataclass(frozen=True, slots=True)
+class BareRecord:
+    """What an index is given for a chunk, without the text; `prefix` is what is put before that."""
 
-    `vectors` is empty where the cache has none of `model`.
-    """
-    found: dict[int, list[ChunkRecord]] = {part.version: [] for part in parts}
+    bare: ChunkRecord
+    prefix: str
+
+    @property
+    def chunk_id(self) -> str:
+        """The chunk's id."""
+        return self.bare.chunk_id
+
+    def with_text(self, text: str) -> ChunkRecord:
+        """The whole record."""
+        return replace(self.bare, text=embedded_text(self.prefix, text))
+
+
+def read_records(catalog: Catalog, model: str, parts: Sequence[Part]) -> dict[int, list[BareRecord]]:
+    """Version → its chunks in `parts`, in order. `vectors` is empty where the cache has none of `model`."""
+    found: dict[int, list[BareRecord]] = {part.version: [] for part in parts}
     with catalog.read() as connection:
         for batch in batched([part.version for part in parts if part.whole]):
             for row in connection.execute(_record_query(model).where(memberships.c.version.in_(batch))):
@@ -139,7 +159,6 @@ def _record_query(model: str) -> Select[Any]:
             memberships.c.chunk_index,
             memberships.c.page,
             chunks.c.prefix,
-            chunks.c.text,
             versions.c.doc_id,
             versions.c.file_name,
             versions.c.file_hash,
@@ -154,10 +173,9 @@ def _record_query(model: str) -> Select[Any]:
     )
 
 
-def _record(row: Row[Any]) -> ChunkRecord:
+def _record(row: Row[Any]) -> BareRecord:
     found = () if not row.vector else (np.frombuffer(row.vector, dtype="<f4").astype(np.float32),)
-    text = f"{row.prefix}\n{row.text}" if row.prefix else row.text
-    return ChunkRecord(row.chunk_id, row.doc_id, text, found, filter_fields(row))
+    return BareRecord(ChunkRecord(row.chunk_id, row.doc_id, "", found, filter_fields(row)), row.prefix)
 
 
 def filter_fields(row: Row[Any]) -> dict[str, FieldValue]:

@@ -51,8 +51,9 @@ class Added:
 def add_pending(
     catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str], status: str = PENDING
 ) -> tuple[dict[str, Added], dict[str, str]]:
-    """Stores versions nobody sees yet, and owes them to every leg. By doc_id: what was added, why another wasn't.
+    """Stores versions nobody sees yet, all but their text, and owes them to every leg.
 
+    By doc_id: what was added, why another wasn't.
     `news` are of different sources and have chunks. A pending version left by an interrupted put of the same source
     gives way to the new one.
     """
@@ -170,7 +171,6 @@ def _chunk_row(new: NewVersion, chunk: PlacedChunk) -> Row:
         "chunk_id": chunk.chunk_id,
         "doc_id": new.doc_id,
         "prefix": chunk.draft.prefix,
-        "text": chunk.draft.text,
         "content_hash": chunk.content_hash,
     }
 

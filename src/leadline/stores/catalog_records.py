@@ -6,14 +6,14 @@ Ids and fields come first; text and cached vectors are read for the records that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Row, select, tuple_
 
-from leadline.stores.base import ChunkRecord
+from leadline.stores.base import ChunkRecord, ChunkStore, Failed
 from leadline.stores.catalog import Catalog
-from leadline.stores.catalog_outbox import Part, filter_fields, read_records
+from leadline.stores.catalog_outbox import BareRecord, Part, filter_fields, read_records
 from leadline.stores.catalog_schema import memberships, sources, versions
 from leadline.stores.lazy import Tell
 
@@ -23,19 +23,21 @@ PAGE: Final = 1000
 class CatalogRecords:
     """The live chunks of a collection, as `steps.Unfinished`.
 
-        await store.save(CatalogRecords(catalog, "default", embedder.name), skip_existing=True).run()
+        await store.save(CatalogRecords(catalog, content, "default", embedder.name), skip_existing=True).run()
 
     A record has the vector that the catalog keeps of the `model`, if it does; see `knowledge.embedding` for those
-    without. What is deleted while the stream is read may be left out of it.
+    without. What is deleted while the stream is read may be left out of it; a chunk whose text is missing in `content`
+    is a Failed.
     """
 
-    def __init__(self, catalog: Catalog, collection: str, model: str) -> None:
+    def __init__(self, catalog: Catalog, content: ChunkStore, collection: str, model: str) -> None:
         self._catalog = catalog
+        self._content = content
         self._collection = collection
         self._model = model
         self._places: dict[str, Part] = {}
 
-    async def __aiter__(self) -> AsyncGenerator[ChunkRecord, None]:
+    async def __aiter__(self) -> AsyncGenerator[ChunkRecord | Failed, None]:
         async for page in self._pages():
             for record in await self._read(page, fresh=False):
                 yield record
@@ -52,7 +54,7 @@ class CatalogRecords:
         *,
         fresh: bool,
         tell: Tell,  # noqa: ARG002 - nothing is embedded here
-    ) -> list[ChunkRecord]:
+    ) -> list[ChunkRecord | Failed]:
         """The records with their text and, unless `fresh`, their vector."""
         return await self._read(headers, fresh)
 
@@ -78,12 +80,20 @@ class CatalogRecords:
         with self._catalog.read() as connection:
             return connection.execute(query).all()
 
-    async def _read(self, headers: Sequence[ChunkRecord], fresh: bool) -> list[ChunkRecord]:
+    async def _read(self, headers: Sequence[ChunkRecord], fresh: bool) -> list[ChunkRecord | Failed]:
         parts = _joined([self._places[header.chunk_id] for header in headers])
         model = "" if fresh else self._model
         found = await asyncio.to_thread(read_records, self._catalog, model, parts)
-        by_id = {record.chunk_id: record for of_version in found.values() for record in of_version}
-        return [by_id[header.chunk_id] for header in headers if header.chunk_id in by_id]
+        by_id = {bare.chunk_id: bare for of_version in found.values() for bare in of_version}
+        wanted = [by_id[header.chunk_id] for header in headers if header.chunk_id in by_id]
+        texts = await self._content.fetch([bare.chunk_id for bare in wanted])
+        return [_whole(bare, texts) for bare in wanted]
+
+
+def _whole(bare: BareRecord, texts: Mapping[str, str]) -> ChunkRecord | Failed:
+    if bare.chunk_id in texts:
+        return bare.with_text(texts[bare.chunk_id])
+    return Failed(bare.chunk_id, "its text is missing")
 
 
 def _place(row: Row[Any]) -> Part:

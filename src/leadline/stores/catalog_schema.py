@@ -6,7 +6,8 @@ graph adds its tables to it. Portable SQL types only, so that the same tables ca
 A *source* is what a person put in. Each put makes a *version* of it: `pending` while its chunks go into the indexes,
 then `ready` and live (`sources.live_version`), at last `retired` until its rows are swept. One that is made for new
 indexes while the old ones are in use is `building` until those take their place. A *membership* places a
-chunk in a version. A chunk belongs to one source and may be in several of its versions.
+chunk in a version. A chunk belongs to one source and may be in several of its versions; its text is in a content
+store, which need not be here.
 """
 
 from sqlalchemy import (
@@ -23,7 +24,7 @@ from sqlalchemy import (
     Text,
 )
 
-FORMAT = "1"  # of the whole catalog; raised when old tables can't be read as they are
+FORMAT = "2"  # of the whole catalog; raised when old tables can't be read as they are
 ID = String(64)
 PENDING, BUILDING = "pending", "building"  # of versions
 
@@ -112,8 +113,17 @@ chunks = Table(
     Column("chunk_id", ID, primary_key=True),
     Column("doc_id", ForeignKey("sources.doc_id"), nullable=False, index=True),
     Column("prefix", Text, nullable=False),
-    Column("text", Text, nullable=False),
     Column("content_hash", ID, nullable=False, index=True),
+)
+
+# The text of chunks, where the catalog is their content store. Nothing here refers to `chunks`: texts come after the
+# rows that account for them, and go before those.
+texts = Table(
+    "texts",
+    metadata,
+    Column("collection", ID, primary_key=True),
+    Column("chunk_id", ID, primary_key=True),
+    Column("text", Text, nullable=False),
 )
 
 memberships = Table(

@@ -1,4 +1,4 @@
-"""What readers ask of the catalog: the sources of a collection, and the text and place of live chunks.
+"""What readers ask of the catalog: the sources of a collection, and the place of live chunks.
 
 Everything goes through the live version: a version that isn't ready, or no longer is, doesn't exist here.
 """
@@ -41,14 +41,6 @@ class LiveVersion:
     version: int
     fingerprint: str
     root: str
-
-
-@dataclass(frozen=True, slots=True)
-class LiveChunk:
-    """A chunk of a live version: its text, and the metadata of a Document but `found_by`."""
-
-    text: str
-    metadata: dict[str, Any]
 
 
 def list_sources(catalog: Catalog, collection: str) -> list[SourceInfo]:
@@ -105,13 +97,16 @@ def holders_of(catalog: Catalog, collection: str, file_hashes: Sequence[str]) ->
     return found
 
 
-def live_chunks(catalog: Catalog, collection: str, chunk_ids: Sequence[str]) -> dict[str, LiveChunk]:
-    """chunk_id → text and metadata, for those that are live; one statement for as many ids as fit into one."""
-    found: dict[str, LiveChunk] = {}
+def live_chunks(catalog: Catalog, collection: str, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """chunk_id → the metadata of a Document but `found_by`, for those that are live.
+
+    One statement for as many ids as fit into one.
+    """
+    found: dict[str, dict[str, Any]] = {}
     with catalog.read() as connection:
         for batch in batched(chunk_ids):
-            query = _chunk_query().where(sources.c.collection == collection, chunks.c.chunk_id.in_(batch))
-            found.update({row.chunk_id: _live_chunk(row) for row in connection.execute(query)})
+            query = _place_query().where(sources.c.collection == collection, memberships.c.chunk_id.in_(batch))
+            found.update({row.chunk_id: _metadata(row) for row in connection.execute(query)})
     return found
 
 
@@ -125,6 +120,17 @@ def any_known(catalog: Catalog, collection: str, leg: str, chunk_ids: Sequence[s
             connection.execute(select(chunks.c.chunk_id).where(chunks.c.chunk_id.in_(batch)).limit(1)).first()
             for batch in batched(chunk_ids)
         )
+
+
+def content_hashes(catalog: Catalog, chunk_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """chunk_id → what is put before its text, and the hash of both: what the content store's text must give."""
+    found: dict[str, tuple[str, str]] = {}
+    with catalog.read() as connection:
+        for batch in batched(chunk_ids):
+            query = select(chunks.c.chunk_id, chunks.c.prefix, chunks.c.content_hash)
+            for row in connection.execute(query.where(chunks.c.chunk_id.in_(batch))):
+                found[row.chunk_id] = (row.prefix, row.content_hash)
+    return found
 
 
 def expected_ids(catalog: Catalog, collection: str, *, with_vector: str | None = None) -> dict[str, int]:
@@ -182,11 +188,10 @@ def _source_info(row: Row[Any]) -> SourceInfo:
     )
 
 
-def _chunk_query() -> Select[Any]:
+def _place_query() -> Select[Any]:
     return (
         select(
-            chunks.c.chunk_id,
-            chunks.c.text,
+            memberships.c.chunk_id,
             memberships.c.chunk_index,
             memberships.c.page,
             memberships.c.start_char,
@@ -199,7 +204,6 @@ def _chunk_query() -> Select[Any]:
             versions.c.metadata,
             versions.c.chunks.label("total_chunks"),
         )
-        .join(memberships, memberships.c.chunk_id == chunks.c.chunk_id)
         .join(sources, sources.c.live_version == memberships.c.version)
         .join(versions, versions.c.id == memberships.c.version)
     )
@@ -219,10 +223,10 @@ _PLACE = (
 )
 
 
-def _live_chunk(row: Row[Any]) -> LiveChunk:
+def _metadata(row: Row[Any]) -> dict[str, Any]:
     fields = row._mapping
     # The source's own fields are shown too, and never in place of ours.
     metadata = {**row.metadata, **{name: fields[name] for name in _PLACE}}
     if row.page is not None:
         metadata["page"] = row.page
-    return LiveChunk(row.text, metadata)
+    return metadata

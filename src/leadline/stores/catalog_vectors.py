@@ -4,6 +4,7 @@ Nothing is embedded twice while it is here. A text that a model could not turn i
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +50,18 @@ def drop_all_unused(catalog: Catalog) -> None:
     catalog.forget_deleted()
 
 
-def texts_without_vector(catalog: Catalog, collection: str, model: str) -> dict[str, str]:
-    """Content hash → embedded text, of what is live in the collection and not in the cache."""
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A chunk whose text isn't in the cache; `prefix` is what is put before the text to embed it."""
+
+    chunk_id: str
+    prefix: str
+
+
+def chunks_without_vector(catalog: Catalog, collection: str, model: str) -> dict[str, Unembedded]:
+    """Content hash → a chunk of the collection with that text, of the texts that aren't in the cache."""
     query = (
-        select(chunks.c.content_hash, chunks.c.prefix, chunks.c.text)
+        select(chunks.c.content_hash, chunks.c.chunk_id, chunks.c.prefix)
         .join(memberships, memberships.c.chunk_id == chunks.c.chunk_id)
         .join(versions, versions.c.id == memberships.c.version)
         .join(sources, sources.c.doc_id == versions.c.doc_id)
@@ -60,7 +69,4 @@ def texts_without_vector(catalog: Catalog, collection: str, model: str) -> dict[
         .where(sources.c.collection == collection, versions.c.status != "retired", vectors.c.model.is_(None))
     )
     with catalog.read() as connection:
-        return {
-            row.content_hash: f"{row.prefix}\n{row.text}" if row.prefix else row.text
-            for row in connection.execute(query)
-        }
+        return {row.content_hash: Unembedded(row.chunk_id, row.prefix) for row in connection.execute(query)}

@@ -111,7 +111,7 @@ def pending_versions(catalog: Catalog, collection: str, status: str = PENDING) -
 
 
 def sweep(catalog: Catalog, doc_ids: Sequence[str]) -> None:
-    """Removes the rows of retired versions, and the text and vectors that nothing uses any more."""
+    """Removes the rows of retired versions, and the chunks and vectors that nothing uses any more."""
     with catalog.write() as connection:
         for doc_id in doc_ids:
             _sweep_source(connection, doc_id)
