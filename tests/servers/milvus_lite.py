@@ -1,13 +1,19 @@
 """Milvus for the tests: Milvus Lite started on loopback, and a server where the environment names one."""
 
+import base64
 import os
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import grpc
 import pytest
 
 from leadline.errors import MissingExtra
@@ -33,7 +39,7 @@ class LiteServer:
 
     def start(self) -> None:
         """Starts it and waits until it can be connected to; what it said is in the error where it can't."""
-        arguments, environment = engine.command(self.file, f"127.0.0.1:{self.port}")
+        arguments, environment = engine.command(self.file, f"127.0.0.1:{self.port}", self.file.parent)
         log = self.file.with_suffix(".log")
         with log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -77,6 +83,54 @@ def new_server(folder: Path) -> LiteServer:
         return LiteServer(folder / "milvus.db", free.getsockname()[1])
 
 
+@dataclass
+class Wire:
+    """A gate on the way to a server: it asks for a token, as a server with users does, and keeps what was sent."""
+
+    url: str
+    token: str
+    requests: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def sent(self, name: str, message: type[Any]) -> list[Any]:
+        """The requests of one kind, as messages."""
+        return [message.FromString(body) for method, body in self.requests if method.endswith(f"/{name}")]
+
+
+@contextmanager
+def gate(server: str, token: str, certificate: tuple[bytes, bytes] | None = None) -> Iterator[Wire]:
+    """A gate before the server at `server`; with a key and its certificate, over TLS."""
+
+    def forward(call: Any) -> Any:
+        def answer(body: bytes, context: Any) -> Any:
+            wire.requests.append((call.method, body))
+            if ("authorization", base64.b64encode(token.encode()).decode()) not in context.invocation_metadata():
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "auth check failure, please check username and password")
+            try:
+                return channel.unary_unary(call.method)(body)
+            except grpc.RpcError as error:
+                context.abort(error.code(), error.details())
+                raise
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+    class Forward(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+        def service(self, handler_call_details: Any) -> Any:
+            return forward(handler_call_details)
+
+    front = grpc.server(ThreadPoolExecutor(4), handlers=[Forward()])
+    if certificate:
+        port = front.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([certificate]))
+    else:
+        port = front.add_insecure_port("127.0.0.1:0")
+    wire = Wire(f"{'https' if certificate else 'http'}://127.0.0.1:{port}", token)
+    with grpc.insecure_channel(server.removeprefix("http://")) as channel:
+        front.start()
+        try:
+            yield wire
+        finally:
+            front.stop(0).wait()
+
+
 @pytest.fixture(scope="session")
 def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     """The options of a store on Milvus Lite, one for all tests."""
@@ -84,6 +138,12 @@ def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[st
     server.start()
     yield {"url": server.url}
     server.stop()
+
+
+@pytest.fixture
+def milvus_options(milvus_lite: Mapping[str, str]) -> Mapping[str, str]:
+    """The same, with a collection of the test's own."""
+    return {**milvus_lite, "collection": f"t{uuid4().hex}"}
 
 
 @pytest.fixture(scope="session")

@@ -35,9 +35,9 @@ WITH_VECTOR = f"{PART} >= 0"
 class MilvusVectorStore:
     """A Milvus collection as a VectorStore and, with `enable_bm25`, a LexicalStore.
 
-    `url` is a server's, or the path of a file for Milvus Lite; `path` a folder to keep such a file in. `dense=False`
-    makes it a lexical store alone, without vectors. A chunk without a usable vector is refused as a vector, and still
-    found by its words. Writes go one at a time.
+    `url` is a server's, or the path of a file for Milvus Lite; `path` a folder to keep such a file in. A `password`
+    without a `user` is a token. `dense=False` makes it a lexical store alone, without vectors. A chunk without a usable
+    vector is refused as a vector, and still found by its words. Writes go one at a time.
     """
 
     def __init__(  # noqa: PLR0913 - each is an option of the backend
@@ -59,7 +59,7 @@ class MilvusVectorStore:
             raise ConfigError("A Milvus store without vectors and without BM25 holds nothing.")
         self._place = Place(url, None if path is None else Path(path) / "milvus.db")
         self._name = collection
-        self._token = f"{user}:{password or ''}" if user else ""
+        self._token = f"{user}:{password or ''}" if user else password or ""
         self._metric = metric_type
         self._dense = dense
         self._analyzer = (analyzer or Analyzer()) if enable_bm25 else None
@@ -193,7 +193,12 @@ class MilvusVectorStore:
             if self._dense and not dimension:
                 return
             shape = Shape(dimension if self._dense else 0, self._metric if self._dense else "", self._analyzer_name())
-            await self._opened().create(shape)
+            try:
+                await self._opened().create(shape)
+            except StoreError:
+                if not await self._ready():  # perhaps another process was faster
+                    raise
+                await self._ensure_ready(dimension)
             self._shape = shape
         elif self._dense and dimension:
             assert self._shape is not None

@@ -72,7 +72,9 @@ class Connection:
         """Connects, and starts Milvus Lite first where the place is a file. Raises StoreError, MissingExtra."""
         client_class = await asyncio.to_thread(_client_class)
         url = place.url if place.file is None else await asyncio.to_thread(milvus_lite.start, place.file)
-        access = {"uri": url, "token": token or place.token, "timeout": timeout_s, "dedicated": True}
+        # A connection of its own, also below: else one that failed a moment ago makes a new one fail unasked.
+        own = {"dedicated": True, "grpc_options": {"grpc.use_local_subchannel_pool": 1}}
+        access = {"uri": url, "token": token or place.token, "timeout": timeout_s, **own}
         try:
             with _errors_named(place, "be reached"):
                 client = client_class(**access)
@@ -139,14 +141,13 @@ class Connection:
 
     async def pages(self, expression: str, fields: Sequence[str]) -> AsyncIterator[list[Row]]:
         """The rows an expression holds for, in pages by row id, however many there are."""
-        last = ""
+        after = expression
         while True:
-            after = both([expression, f'{ROW} > "{last}"'])
             page = await self._query(after, [ROW, *fields], limit=PAGE, iterator="True", reduce_stop_for_best="True")
             if not page:
                 return
             yield page
-            last = max(row[ROW] for row in page)
+            after = both([expression, f'{ROW} > "{max(row[ROW] for row in page)}"'])
 
     async def nearest(self, field: str, query: object, *, expression: str, limit: int, metric: str) -> list[Row]:
         """The best rows for a vector or, in WORDS, for terms: best first, `distance` as Milvus gives it."""
@@ -229,8 +230,8 @@ def _client_class() -> type[AsyncMilvusClient]:
         raise MissingExtra(
             "The backend milvus needs the package pymilvus.", hint="pip install 'leadline[milvus]'"
         ) from None
-    # Every error is raised; its log prints each of them with a traceback besides.
-    logging.getLogger("pymilvus.decorators").setLevel(logging.CRITICAL)
+    for name in ("decorators", "client.connection_manager"):  # they print what is also raised, with a traceback
+        logging.getLogger(f"pymilvus.{name}").setLevel(logging.CRITICAL)
     found: type[AsyncMilvusClient] = AsyncMilvusClient
     return found
 
@@ -254,5 +255,5 @@ def _errors_named(place: Place, what: str) -> Iterator[None]:
 def _failed(place: Place, what: str, why: str) -> StoreError:
     return StoreError(
         f"Milvus at {place.shown} could not {what}: {why.strip()[:300] or 'no reason given'}.",
-        hint="Check that it runs, and its url, user and password.",
+        hint="Check that it runs" + (", and its url, user and password." if what == "be reached" else "."),
     )

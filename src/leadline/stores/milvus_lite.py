@@ -1,7 +1,8 @@
-"""Milvus Lite: the engine over one local file, run as a process that ends with the one that started it.
+"""Milvus Lite: the engine over one local file, a process of this machine that ends with the last one that uses it.
 
-Knows how milvus-lite 2.5 is started and stopped; nothing of what is said to it. It listens on a socket in a folder
-that only this user can open. Two processes can't have one file.
+Knows how milvus-lite 2.5 is started, shared and ended; nothing of what is said to it. It listens on a socket in a
+folder that only this user can open. Whoever uses a file holds a shared lock beside it, which the system takes back from
+the dead; the engine waits for that lock to be its own, and then goes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -24,56 +27,56 @@ from leadline.errors import ConfigError, MissingExtra, StoreError
 
 START_TIMEOUT_S: Final = 30.0
 END_TIMEOUT_S: Final = 10.0
-# A killed process's engine ends by itself, but not at once.
-LOCK_TIMEOUT_S: Final = 5.0
-POLL_S: Final = 0.02
+POLL_S: Final = 0.01
 NAME = re.compile(r"[A-Za-z0-9._-]{1,36}")
+FOLDER: Final = "leadline-milvus-"
+SOCKET: Final = "milvus.sock"
 
 
 @dataclass(slots=True)
 class _Engine:
-    process: subprocess.Popen[bytes]
+    socket: Path
     lock: IO[bytes]
-    folder: Path
-    users: int = 1
-
-    @property
-    def url(self) -> str:
-        return f"unix:{self.folder / 'milvus.sock'}"
+    users: int
 
 
 _engines: dict[Path, _Engine] = {}
-_starting = threading.Lock()
+_started: list[subprocess.Popen[bytes]] = []  # kept, so that the system can tell their end
+_changing = threading.Lock()
 
 
 def start(file: Path) -> str:
     """The address of the engine over `file`, which is made if it isn't there. Blocks until it answers.
 
-    Each `start` needs a `stop`. Raises StoreError, also when another process has the file; MissingExtra.
+    Any number of threads and processes may ask for one file; each `start` needs a `stop`. Raises StoreError,
+    ConfigError and MissingExtra.
     """
     file = file.absolute()
-    with _starting:
+    if not NAME.fullmatch(file.name):
+        raise ConfigError(
+            f"Milvus Lite can't keep its data in a file called {file.name!r}.",
+            hint="Letters, digits, dots, - and _; at most 36 of them.",
+        )
+    with _changing:
         engine = _engines.get(file)
-        if engine is not None and engine.process.poll() is None:
-            engine.users += 1
-            return engine.url
-        if engine is not None:
-            _end(engine)
-        _engines[file] = _start(file)
-        return _engines[file].url
+        if engine is None or not _answers(engine.socket):
+            engine = _engines[file] = _join(file, engine)
+        engine.users += 1
+        return f"unix:{engine.socket}"
 
 
 def stop(file: Path) -> None:
-    """Gives the engine over `file` up; the last to do so ends it."""
+    """Gives the engine over `file` up. The last one to do so waits for its end."""
     file = file.absolute()
-    with _starting:
+    with _changing:
         engine = _engines.get(file)
         if engine is None:
             return
         engine.users -= 1
         if engine.users < 1:
             del _engines[file]
-            _end(engine)
+            with _alone(file):
+                _leave(engine)
 
 
 def binary() -> Path:
@@ -88,95 +91,120 @@ def binary() -> Path:
     return path
 
 
-def command(file: Path, address: str) -> tuple[list[str], dict[str, str]]:
-    """What starts the engine over `file`, and its environment."""
+def command(file: Path, address: str, logs: Path) -> tuple[list[str], dict[str, str]]:
+    """What starts the engine over `file`, and its environment. It logs its errors into the folder `logs`."""
     program = binary()
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(program.parent), "DYLD_LIBRARY_PATH": str(program.parent)}
-    return [str(program), str(file), address, "ERROR"], environment
+    libraries = dict.fromkeys(("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), str(program.parent))
+    logging = {"GLOG_log_dir": str(logs), "GLOG_minloglevel": "2"}  # by default all goes into /tmp
+    return [str(program), str(file), address, "ERROR"], {**os.environ, **libraries, **logging}
 
 
-def _start(file: Path) -> _Engine:
-    if not NAME.fullmatch(file.name):
-        raise ConfigError(
-            f"Milvus Lite can't keep its data in a file called {file.name!r}.",
-            hint="Letters, digits, dots, - and _; at most 36 of them.",
-        )
+def _beside(file: Path, ending: str) -> Path:
+    return file.with_name(f".{file.name}.{ending}")
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """While one process starts or ends an engine, no other one does."""
+    with _beside(file, "change").open("ab") as change:
+        fcntl.lockf(change, fcntl.LOCK_EX)
+        yield
+
+
+def _join(file: Path, former: _Engine | None) -> _Engine:
+    """The engine that another process started, or a new one. `former` is ours that has died."""
     binary()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        lock_file = file.with_name(f".{file.name}.lock")
-        lock = lock_file.open("ab")
+        with _alone(file):
+            lock = former.lock if former else _beside(file, "lock").open("a+b")
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_SH)  # an engine about to go is waited for
+                return _Engine(_running(file) or _spawn(file), lock, former.users if former else 0)
+            except BaseException:
+                if former is None:
+                    lock.close()
+                raise
     except OSError as error:
         raise StoreError(f"Milvus Lite can't keep its data in {file}: {error.strerror}.") from error
-    folder: Path | None = None
+
+
+def _running(file: Path) -> Path | None:
+    """The socket of the engine that is running; what a dead one left is removed."""
     try:
-        _take(lock, file)
-        folder = Path(tempfile.mkdtemp(prefix="leadline-milvus-"))
-        arguments, environment = command(file, f"unix:{folder / 'milvus.sock'}")
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603 - a program of a package we asked for
-                [*arguments, str(lock_file)],  # when it gets this lock, its starter is gone, and it ends itself
-                cwd=file.parent,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # an interrupt at the terminal is for us, not for the data
-            )
-        engine = _Engine(process, lock, folder)
-        _wait_until_ready(engine, file)
-    except BaseException:
-        lock.close()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return engine
+        place, _, mark = _beside(file, "at").read_text().partition("\n")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    if mark != _mark(file):  # a copy of the folder: the engine has the original
+        return None
+    path = Path(place)
+    if _answers(path):
+        return path
+    _remove_folder(path)
+    return None
 
 
-def _take(lock: IO[bytes], file: Path) -> None:
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
-    while True:
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if time.monotonic() > deadline:
-                raise StoreError(
-                    f"Another process has the Milvus Lite file {file}.",
-                    hint="End it, or run one Milvus server for both and set its url.",
-                ) from None
-            time.sleep(POLL_S)
-        else:
-            return
+def _mark(file: Path) -> str:
+    """Tells a file from its copies, but not from itself under another name."""
+    told = _beside(file, "lock").stat()
+    return f"{told.st_dev}:{told.st_ino}"
 
 
-def _wait_until_ready(engine: _Engine, file: Path) -> None:
+def _spawn(file: Path) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+    path = folder / SOCKET
+    arguments, environment = command(file, f"unix:{path}", folder)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 - a program of a package we asked for
+            [*arguments, str(_beside(file, "lock"))],
+            cwd=file.parent,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # an interrupt at the terminal is for us, not for the data
+        )
+    _started[:] = [*(one for one in _started if one.poll() is None), process]
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not _answers(engine.folder / "milvus.sock"):
-        if engine.process.poll() is not None or time.monotonic() > deadline:
-            engine.process.kill()
-            engine.process.wait()
-            said = (engine.folder / "log").read_bytes()[-500:].decode(errors="replace").strip()
+    while not _answers(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            said = (folder / "log").read_bytes()[-500:].decode(errors="replace").strip()
+            _remove_folder(path)
             raise StoreError(
-                f"Milvus Lite did not start over {file}: {said or f'status {engine.process.returncode}'}.",
+                f"Milvus Lite did not start over {file}: {said or f'status {process.returncode}'}.",
                 hint="The file is left as it is. If it is damaged, move it away and build the index again.",
             )
         time.sleep(POLL_S)
+    _beside(file, "at").write_text(f"{path}\n{_mark(file)}")
+    return path
+
+
+def _leave(engine: _Engine) -> None:
+    try:
+        fcntl.lockf(engine.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        engine.lock.close()  # others use it
+        return
+    engine.lock.close()
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while _answers(engine.socket) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    _remove_folder(engine.socket)
+
+
+def _remove_folder(path: Path) -> None:
+    folder = path.parent
+    if folder.name.startswith(FOLDER) and folder.parent == Path(tempfile.gettempdir()):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             connection.connect(str(path))
+        except PermissionError as error:
+            raise StoreError(f"Another user of this machine runs Milvus Lite at {path}.") from error
         except OSError:
             return False
     return True
-
-
-def _end(engine: _Engine) -> None:
-    engine.process.terminate()
-    try:
-        engine.process.wait(END_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        engine.process.kill()
-        engine.process.wait()
-    engine.lock.close()
-    shutil.rmtree(engine.folder, ignore_errors=True)

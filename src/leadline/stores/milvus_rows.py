@@ -39,6 +39,8 @@ ESCAPED = re.compile(r"=([0-9a-f]+)=")
 # Milvus Lite doesn't undo the escapes of control characters, and both split a key at brackets.
 UNSAFE_KEY = re.compile(r"""["'\\\[\]\x00-\x1f]""")
 CONTROL = re.compile(r"[\x00-\x1f]")
+# Values in one test of an expression.
+LONGEST_LIST: Final = 5000
 # Whole numbers below it are the same as integers and as floats.
 LARGEST_EXACT: Final = 2**53
 
@@ -168,15 +170,22 @@ def _test(key: str, operator: str, operand: Any) -> str | None:
         sign = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}[operator]
         literal = _literal(operand)
         return None if literal is None else f"{name} {sign} {literal}"
+    operands = operand if operator == "$in" else [operand]
+    if len(operands) > LONGEST_LIST:
+        return None
     kinds: dict[type, list[str]] = {}
-    for item in operand if operator == "$in" else [operand]:
+    for item in operands:
         literal = _literal(item)
         if literal is None:
             return None
         value = int(item) if isinstance(item, float) and item.is_integer() else item
         kinds.setdefault(type(value), []).append(literal)
-    parts = [f"{name} in [{', '.join(literals)}]" for literals in kinds.values()]
+    parts = [f"{name} {_among(literals)}" for literals in kinds.values()]
     return parts[0] if len(parts) == 1 else _either(parts)
+
+
+def _among(literals: list[str]) -> str:
+    return f"== {literals[0]}" if len(literals) == 1 else f"in [{', '.join(literals)}]"
 
 
 def _literal(value: Any) -> str | None:
