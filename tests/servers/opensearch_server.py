@@ -8,9 +8,12 @@ it. It computes k-NN exactly and knows no text search. `osmem-server` analyses a
 import base64
 import json
 import os
+import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -45,22 +48,25 @@ class Index:
 
 @dataclass
 class OpenSearchStandIn:
-    """Requests are kept as (method, path, body). The rest makes it fail in one way or another."""
+    """Requests are kept as (method, path, body). The rest makes it fail in one way or another: `refused_ids` has the
+    statuses that a document is answered with before it is taken, `status` what every request is."""
 
     url: str = ""
     indexes: dict[str, Index] = field(default_factory=dict)
     snapshots: dict[str, list[Document]] = field(default_factory=dict)
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
     credentials: str = ""
-    refused_ids: dict[str, int] = field(default_factory=dict)
+    refused_ids: dict[str, list[int]] = field(default_factory=dict)
     failed_shards: int = 0
     status: int = 0
+    delay_s: float = 0.0
 
     def answer(self, method: str, path: str, raw: str, authorization: str) -> Any:
         """The body of the answer. Raises Refused."""
         parts = urlsplit(path)
         body: Any = raw if parts.path.endswith("_bulk") else json.loads(raw or "null")
         self.requests.append((method, path, body))
+        time.sleep(self.delay_s)
         expected = f"Basic {base64.b64encode(self.credentials.encode()).decode()}"
         if self.credentials and authorization != expected:
             raise Refused(401, "security_exception", "Unauthorized")
@@ -141,8 +147,8 @@ class OpenSearchStandIn:
     def apply(self, index: Index, kind: str, document_id: str, document: Document | None) -> Document:
         outcome = {"_index": index.name, "_id": document_id}
         try:
-            if document_id in self.refused_ids:
-                raise Refused(self.refused_ids[document_id], "said_to_fail", f"no [{document_id}]")
+            if statuses := self.refused_ids.get(document_id):
+                raise Refused(statuses.pop(0), "said_to_fail", f"no [{document_id}]")
             if document is None:
                 found = index.written.pop(document_id, None)
                 return {**outcome, "result": "deleted" if found else "not_found", "status": 200 if found else 404}
@@ -215,15 +221,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        with suppress(ConnectionError):  # the client is gone
+            self.wfile.write(content)
 
     do_GET = do_POST = do_PUT = do_DELETE = _respond  # noqa: N815 - the names http.server looks for
 
 
-def _serve() -> Iterator[OpenSearchStandIn]:
+def serve(tls: ssl.SSLContext | None = None) -> Iterator[OpenSearchStandIn]:
+    """A stand-in while it is iterated, over HTTPS where `tls` has a certificate."""
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     httpd.daemon_threads = True
-    standin = OpenSearchStandIn(f"http://127.0.0.1:{httpd.server_port}")
+    if tls is not None:
+        httpd.socket = tls.wrap_socket(httpd.socket, server_side=True)
+    standin = OpenSearchStandIn(f"http{'s' if tls else ''}://127.0.0.1:{httpd.server_port}")
     httpd.standin = standin  # type: ignore[attr-defined]  # see above
     threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     yield standin
@@ -234,13 +244,13 @@ def _serve() -> Iterator[OpenSearchStandIn]:
 @pytest.fixture
 def opensearch_standin() -> Iterator[OpenSearchStandIn]:
     """A stand-in of the test's own."""
-    yield from _serve()
+    yield from serve()
 
 
 @pytest.fixture(scope="session")
 def opensearch_standin_options() -> Iterator[dict[str, Any]]:
     """What opens a store on a stand-in for the contract suite."""
-    for standin in _serve():
+    for standin in serve():
         yield {"url": standin.url}
 
 

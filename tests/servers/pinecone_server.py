@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -220,7 +221,8 @@ class _Handler(BaseHTTPRequestHandler):
         for key, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **extra}.items():
             self.send_header(key, value)
         self.end_headers()
-        self.wfile.write(content)
+        with suppress(ConnectionError):  # the client is gone
+            self.wfile.write(content)
 
     do_GET = do_POST = _respond  # noqa: N815 - the names http.server looks for
 

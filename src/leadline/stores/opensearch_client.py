@@ -6,6 +6,7 @@ holds a password or the user part of an address.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -80,17 +81,17 @@ def errors_named(at: Address, timeout: float) -> Iterator[None]:
 
     try:
         yield
-    except exceptions.SSLError as error:
-        raise StoreError(
-            f"The certificate of OpenSearch at {at.shown} can't be verified.",
-            hint="Add its authority to the trusted ones (SSL_CERT_FILE); verify_certs=false is for tests only.",
-        ) from error
     except exceptions.ConnectionTimeout as error:
         raise StoreError(
             f"OpenSearch at {at.shown} gave no answer within {timeout:g} s.",
             hint="Look whether it is overloaded, or set a longer timeout.",
         ) from error
     except exceptions.ConnectionError as error:
+        if _is_about_tls(error.info):
+            raise StoreError(
+                f"OpenSearch at {at.shown} has no certificate that can be verified.",
+                hint="Add its authority to the trusted ones (SSL_CERT_FILE); verify_certs=false is for tests only.",
+            ) from error
         raise StoreError(
             f"OpenSearch at {at.shown} can't be reached.", hint="Look whether it runs, and at the url."
         ) from error
@@ -101,6 +102,15 @@ def errors_named(at: Address, timeout: float) -> Iterator[None]:
             f"OpenSearch at {at.shown} answered in an unknown form ({type(error).__name__}).",
             hint="Look whether the url is that of an OpenSearch server.",
         ) from error
+
+
+def _is_about_tls(error: object) -> bool:
+    """Whether a certificate is behind a connection that failed: the client library says so of few."""
+    while isinstance(error, BaseException):
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__
+    return False
 
 
 def refusal(at: Address, status: int | str, info: Any) -> StoreError:

@@ -129,9 +129,12 @@ class OpenSearchIndex:
         pit_id = snapshot["pit_id"]
         try:
             after: list[str] = []
-            while hits := await self._page(pit_id, query, after):
+            while True:
+                hits = await self._page(pit_id, query, after)
                 for hit in hits:
                     yield hit["_id"]
+                if len(hits) < WINDOW:
+                    return
                 after = hits[-1]["sort"]
         finally:
             await self._ask(lambda client: client.delete_pit(body={"pit_id": [pit_id]}))

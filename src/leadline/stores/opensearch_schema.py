@@ -163,11 +163,11 @@ def _cut(text: str, longest: int) -> str:
 
 def sortable(number: float) -> str:
     """A number as text whose order is that of the numbers, exact for whole numbers of 64 bits; 1 and 1.0 are equal."""
-    whole = isinstance(number, int)
-    if whole and abs(number) >= 2 * filters.INTEGER_BOUND:  # beyond anything a filter may compare it with
-        number, whole = math.copysign(math.inf, number), False
-    near = float(number) + 0.0
+    try:
+        near = float(number) + 0.0  # minus zero is zero
+    except OverflowError:
+        near = math.copysign(math.inf, 1 if number > 0 else -1)
     (bits,) = struct.unpack(">Q", struct.pack(">d", near))
     ordered = bits ^ (2**64 - 1) if bits >> 63 else bits | 1 << 63
-    rest = int(number) - int(near) if whole else 0
-    return f"{ordered:016x}{rest + 0x8000:04x}"
+    rest = int(number) - int(near) if isinstance(number, int) and math.isfinite(near) else 0
+    return f"{ordered:016x}{max(-0x8000, min(rest, 0x7FFF)) + 0x8000:04x}"

@@ -1,0 +1,451 @@
+"""OpenSearch: the requests are in the documented form, and what goes wrong on the way is said.
+
+The stand-in (`tests/servers/opensearch_server.py`) speaks the documented wire format and refuses everything else; it is
+not OpenSearch. Words are analysed and ranked by `osmem-server`, a fake over real HTTP. The contract suite runs on both,
+and on a real server where LEADLINE_TEST_OPENSEARCH_URL names one. Pages cited are at docs.opensearch.org/latest.
+"""
+
+import datetime
+import json
+import ssl
+from collections.abc import Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opensearchpy import AsyncOpenSearch
+from tests.servers.opensearch_query import passes
+from tests.servers.opensearch_server import OpenSearchStandIn, serve
+from tests.stores.test_filters import FIELDS, FILTERS
+
+from leadline.analysis import Analyzer
+from leadline.errors import ConfigError, InvalidFilter, ManifestMismatch, StoreError
+from leadline.stores import filters, open_lexical_store, open_vector_store, opensearch_schema
+from leadline.stores.base import ChunkRecord
+from leadline.stores.opensearch import OpenSearchVectorStore
+
+EAST, NORTH, NORTH_EAST = ([1.0, 0.0], [0.0, 1.0], [0.8, 0.6])
+
+
+def chunk(chunk_id: str, *vectors: list[float], text: str = "quokka", **fields: Any) -> ChunkRecord:
+    """A chunk with vectors of width 2."""
+    return ChunkRecord(chunk_id, "d", text, tuple(np.array(each, dtype=np.float32) for each in vectors), fields)
+
+
+def vector(numbers: list[float]) -> Any:
+    """A vector to search by."""
+    return np.array(numbers, dtype=np.float32)
+
+
+def bodies(standin: OpenSearchStandIn, path: str) -> list[Any]:
+    """What was sent to addresses that end so."""
+    return [body for _, address, body in standin.requests if address.split("?")[0].endswith(path)]
+
+
+class TestRequests:
+    """What goes over the wire."""
+
+    async def test_index_for_vectors_and_words(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """vector-search/creating-vector-index, and im-plugin/index-settings for `index.knn`; text and vectors are left
+        out of `_source` (mappings/metadata-fields/source)."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i", metric_type="ip") as store:
+            await store.ensure_ready(2)
+        [(method, path, body)] = [request for request in opensearch_standin.requests if request[0] == "PUT"]
+        assert (method, path) == ("PUT", "/i")
+        assert body["settings"] == {"index": {"knn": True}}
+        assert body["mappings"]["_source"] == {"excludes": ["text", "vector"]}
+        assert body["mappings"]["dynamic"] == "strict"
+        assert body["mappings"]["properties"] == {
+            "chunk_id": {"type": "keyword"},
+            "vectors": {"type": "integer"},
+            "fields": {"type": "keyword"},
+            "text": {"type": "text", "analyzer": "english"},
+            "vector": {
+                "type": "knn_vector",
+                "dimension": 2,
+                "method": {"name": "hnsw", "engine": "lucene", "space_type": "innerproduct"},
+            },
+        }
+
+    async def test_index_for_words_alone(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """A lexical leg's index has no vector field, also where it is told a width."""
+        options = {"url": opensearch_standin.url}
+        async with open_lexical_store(
+            "opensearch", path=Path(), analyzer=Analyzer("none"), index="i", options=options
+        ) as store:
+            await store.ensure_ready(2)
+        [body] = [body for method, _, body in opensearch_standin.requests if method == "PUT"]
+        assert body["settings"] == {}
+        assert "vector" not in body["mappings"]["properties"]
+        assert body["mappings"]["properties"]["text"]["analyzer"] == "standard"
+
+    async def test_bulk_names_each_document_and_refreshes(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """api-reference/document-apis/bulk: an action line, then the document; deletes have none. A second vector is
+        a document of its own, and goes when the chunk has it no longer."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            await store.upsert([chunk("a", EAST, NORTH, text="two\nlines \u2028")])
+            await store.upsert([chunk("a", EAST)])
+            assert await store.delete(["a"]) == 1
+        written, replaced, deleted = [
+            [json.loads(line) for line in body.split("\n")[:-1]] for body in bodies(opensearch_standin, "_bulk")
+        ]
+        shared = {"chunk_id": "a", "fields": ["chunk_id=a", "doc_id=d"]}
+        assert written == [
+            {"index": {"_id": "a"}},
+            {**shared, "vectors": 2, "text": "two\nlines \u2028", "vector": EAST},
+            {"index": {"_id": "a\x1f1"}},
+            {**shared, "vector": NORTH},
+        ]
+        assert replaced[2:] == [{"delete": {"_id": "a\x1f1"}}]
+        assert deleted == [{"delete": {"_id": "a"}}]
+        assert [path for _, path, _ in opensearch_standin.requests if "_bulk" in path] == ["/i/_bulk?refresh=true"] * 3
+
+    async def test_knn_query_filters_before_the_cut(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """query-dsl/specialized/k-nn: `vector`, `k` and `filter`; sources are not asked for."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            await store.upsert([chunk("a", EAST, page=1), chunk("b", EAST, page=2)])
+            hits = await store.search(vector(EAST), k=1, where={"page": {"$in": [2, "x"]}, "$not": {"draft": True}})
+        assert [hit.chunk_id for hit in hits] == ["b"]
+        [body] = bodies(opensearch_standin, "_search")
+        assert body["_source"] is False
+        knn = body["query"]["knn"]["vector"]
+        assert (knn["vector"], knn["k"], body["size"]) == (EAST, 100, 100)
+        two = f"page#{opensearch_schema.sortable(2)}"
+        assert knn["filter"] == {
+            "bool": {
+                "filter": [
+                    {"terms": {"fields": [two, "page=x"]}},
+                    {"bool": {"must_not": [{"term": {"fields": "draft?true"}}]}},
+                ]
+            }
+        }
+
+    async def test_known_ids_are_read_in_real_time(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """api-reference/document-apis/multi-get: one request, which sees what no search does yet."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            await store.upsert([chunk("a", EAST)])
+            index = opensearch_standin.indexes["i"]
+            index.written["b"] = {**index.written["a"], "_id": "b"}
+            opensearch_standin.requests.clear()
+            assert await store.existing_ids(["a", "b", "c", "a"]) == {"a", "b"}
+        assert bodies(opensearch_standin, "_mget") == [{"ids": ["a", "b", "c"]}]
+        assert len(opensearch_standin.requests) == 1
+
+    async def test_all_ids_are_paged_past_the_window(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """search-plugins/searching-data/point-in-time with `search_after`; the snapshot is given back."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            assert await store.all_ids() == set()
+            await store.ensure_ready(2)
+            ids = {f"c{n}" for n in range(10_001)}
+            opensearch_standin.indexes["i"].visible = {key: {"_id": key, "chunk_id": key, "vectors": 1} for key in ids}
+            opensearch_standin.requests.clear()
+            assert await store.all_ids() == ids
+        pages = bodies(opensearch_standin, "_search")
+        assert [page.get("search_after") for page in pages] == [None, ["c9998"]]
+        assert opensearch_standin.snapshots == {}
+
+    async def test_large_k_is_the_window(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """index.max_result_window is 10,000."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            await store.upsert([chunk("a", EAST)])
+            assert len(await store.search(vector(EAST), k=50_000)) == 1
+        assert bodies(opensearch_standin, "_search")[0]["size"] == 10_000
+
+
+class TestScores:
+    """Higher is better, whatever is measured."""
+
+    @pytest.mark.parametrize(("metric", "best"), [("cosine", 1.0), ("l2", 1.0), ("ip", 2.0)])
+    async def test_each_metric_ranks_nearest_first(
+        self, opensearch_standin: OpenSearchStandIn, metric: Any, best: float
+    ) -> None:
+        """The scores are OpenSearch's own."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i", metric_type=metric) as store:
+            await store.upsert([chunk("far", NORTH), chunk("near", NORTH_EAST), chunk("same", EAST)])
+            hits = await store.search(vector(EAST), k=3)
+        assert [hit.chunk_id for hit in hits] == ["same", "near", "far"]
+        assert hits[0].score == pytest.approx(best)
+
+    async def test_best_vector_of_a_chunk_counts(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """A chunk comes once, and many of its vectors don't push others out."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            await store.upsert([chunk("many", *([EAST] * 150), NORTH), chunk("one", NORTH_EAST)])
+            hits = await store.search(vector(EAST), k=2)
+            assert await store.count() == 2
+        assert [hit.chunk_id for hit in hits] == ["many", "one"]
+        assert [round(hit.score, 3) for hit in hits] == [1.0, 0.9]
+
+
+class TestWords:
+    """BM25 by OpenSearch's analyser, on `osmem-server`."""
+
+    @pytest.fixture
+    def url(self, opensearch_words_options: dict[str, Any]) -> str:
+        """Where the fake is."""
+        return str(opensearch_words_options["url"])
+
+    async def test_stems_and_stop_words(self, url: str) -> None:
+        """`english` cuts endings, and a question of stop words alone shares no term with anything."""
+        async with OpenSearchVectorStore(url=url, index="w1", dense=False, analyzer=Analyzer()) as store:
+            await store.upsert([chunk("a", text="She was running."), chunk("b", text="The cat sat.")])
+            assert [hit.chunk_id for hit in await store.lexical_search("runs", k=5)] == ["a"]
+            assert await store.lexical_search("the", k=5) == []
+            assert await store.lexical_search("", k=5) == []
+
+    async def test_another_analyser_by_name(self, url: str) -> None:
+        """`text_analyzer` is any of OpenSearch's own, and another one later is refused."""
+        async with OpenSearchVectorStore(url=url, index="w2", analyzer=Analyzer(), text_analyzer="whitespace") as store:
+            await store.upsert([chunk("a", text="Don't-split this")])
+            assert [hit.chunk_id for hit in await store.lexical_search("Don't-split", k=5)] == ["a"]
+            assert await store.lexical_search("split", k=5) == []
+        with pytest.raises(ManifestMismatch, match="whitespace"):
+            async with OpenSearchVectorStore(url=url, index="w2", analyzer=Analyzer()):
+                pass
+
+    async def test_long_question_is_cut(self, url: str) -> None:
+        """OpenSearch takes at most 1024 clauses; the first 500 words are asked."""
+        async with OpenSearchVectorStore(url=url, index="w3", analyzer=Analyzer()) as store:
+            await store.upsert([chunk("a", text="quokka"), chunk("b", text="numbat")])
+            words = ["quokka", *(f"w{n}" for n in range(2000)), "numbat"]
+            assert [hit.chunk_id for hit in await store.lexical_search(" ".join(words), k=5)] == ["a"]
+
+    async def test_text_is_not_kept(self, url: str) -> None:
+        """What the server gives back of a document has neither text nor vector."""
+        async with OpenSearchVectorStore(url=url, index="w4") as store:
+            await store.upsert([chunk("a", EAST, text="secret words", page=1)])
+        client = AsyncOpenSearch(hosts=[url])
+        try:
+            kept = await client.get(index="w4", id="a")
+        finally:
+            await client.close()
+        assert set(kept["_source"]) == {"chunk_id", "fields", "vectors"}
+        assert "secret" not in json.dumps(kept)
+
+    async def test_native_filter_is_query_dsl(self, url: str) -> None:
+        """As JSON text; one that isn't JSON, or that OpenSearch doesn't know, is the caller's fault."""
+        async with OpenSearchVectorStore(url=url, index="w5", dense=False, analyzer=Analyzer()) as store:
+            await store.upsert([chunk("a", file="report-1"), chunk("b", file="letter")])
+            native = '{"prefix": {"fields": "file=report"}}'
+            assert [hit.chunk_id for hit in await store.lexical_search("quokka", k=5, where=native)] == ["a"]
+            for wrong in ("no json", "[]", '{"nearly": {}}'):
+                with pytest.raises(InvalidFilter, match="native filter"):
+                    await store.lexical_search("quokka", k=5, where=wrong)
+
+    async def test_legs_can_share_one_index(self, url: str) -> None:
+        """Vectors and words of a chunk are one document: the vector leg counts and removes what has vectors, and
+        leaves what is there for its words alone."""
+        records = [chunk("a", EAST), chunk("bare"), chunk("zero", [0.0, 0.0])]
+        async with (
+            OpenSearchVectorStore(url=url, index="w6") as vectors,
+            OpenSearchVectorStore(url=url, index="w6", dense=False, analyzer=Analyzer()) as words,
+        ):
+            await vectors.ensure_ready(2)
+            await words.ensure_ready()
+            assert await words.upsert(records) == 0
+            assert await vectors.upsert(records) == 2
+            assert (await vectors.all_ids(), await vectors.count()) == ({"a"}, 1)
+            assert await vectors.existing_ids(["a", "bare"]) == {"a"}
+            assert await words.all_ids() == {"a", "bare", "zero"}
+            assert {hit.chunk_id for hit in await words.lexical_search("quokka", k=5)} == {"a", "bare", "zero"}
+            assert await vectors.upsert([chunk("a")]) == 1
+            assert await vectors.all_ids() == set()
+
+
+class TestFilters:
+    """The portable filter as Query DSL is exact."""
+
+    @given(where=FILTERS, fields=FIELDS)
+    def test_query_means_what_the_filter_means(self, where: dict[str, Any], fields: dict[str, Any]) -> None:
+        """For random filters and fields: OpenSearch lets through just what passes."""
+        query = opensearch_schema.filter_query(where)
+        assert passes(query, {"fields": opensearch_schema.terms(fields)}) is filters.matches(where, fields)
+
+    @pytest.mark.parametrize(
+        ("where", "fields", "expected"),
+        [
+            ({"a": {"$gt": 2**53}}, {"a": 2**53 + 1}, True),
+            ({"a": 2.0**53}, {"a": 2**53 + 1}, False),
+            ({"a": {"$lt": -(2**62)}}, {"a": -(2**62) - 1}, True),
+            ({"a": {"$gt": 2**62}}, {"a": 10**400}, True),
+            ({"a": {"$lt": 2**62}}, {"a": -(10**400)}, True),
+            ({"a": {"$gt": 1e300}}, {"a": 2**70}, False),
+            ({"a": 2.0**70}, {"a": 2**70 + 1}, False),
+            ({"a": {"$lt": 0}}, {"a": float("-inf")}, True),
+            ({"a": {"$ne": 1}}, {"a": float("nan")}, True),
+            ({"a": {"$gt": 1}}, {"a": float("nan")}, False),
+            ({"a": 0.0}, {"a": -0.0}, True),
+            ({"a=b": "c"}, {"a": "b=c"}, False),
+            ({"a%": "c"}, {"a%": "c"}, True),
+            ({"a": "x" * 5000}, {"a": "x" * 5000}, True),
+            ({"a": "x" * 5000}, {"a": "x" * 5001}, False),
+            ({"a": {"$gt": "x" * 4000}}, {"a": "x" * 5000}, True),
+            ({"k" * 600: 1}, {"k" * 600: 1}, True),
+            ({"k" * 600: 1}, {"k" * 601: 1}, False),
+            ({"a": {"$gt": "\uffff"}}, {"a": "\U00010000"}, True),
+        ],
+    )
+    def test_edges(self, where: dict[str, Any], fields: dict[str, Any], expected: bool) -> None:
+        """Numbers beyond what a double holds, long strings and names, and signs of our own are told apart."""
+        assert filters.matches(where, fields) is expected
+        document = {"fields": opensearch_schema.terms(fields)}
+        assert passes(opensearch_schema.filter_query(where), document) is expected
+        assert all(len(term.encode()) <= 32_766 for term in document["fields"])
+
+    def test_range_of_a_very_long_string_is_refused(self) -> None:
+        """Only the first characters of a string are in order; a longer bound has no exact form."""
+        with pytest.raises(InvalidFilter, match="4001 characters"):
+            opensearch_schema.filter_query({"a": {"$gte": "x" * 4001}})
+
+    @given(st.lists(st.one_of(st.integers(-(2**63), 2**63), st.floats(allow_nan=False))))
+    def test_numbers_keep_their_order_as_text(self, numbers: list[float]) -> None:
+        """Sorted as text they are sorted as numbers, and equal ones are the same text."""
+        spelt = {opensearch_schema.sortable(number) for number in numbers}
+        assert len(spelt) == len(set(numbers))
+        assert sorted(map(opensearch_schema.sortable, numbers)) == list(
+            map(opensearch_schema.sortable, sorted(numbers))
+        )
+
+
+class TestFailures:
+    """A failure is never read as success, and tells no secret."""
+
+    async def test_refused_document_is_an_error(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """One item of a bulk that failed fails the call, naming it; the others are written."""
+        opensearch_standin.refused_ids["b"] = [400]
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            with pytest.raises(StoreError, match=r"refused 1 of 2 documents; the first is b: said_to_fail"):
+                await store.upsert([chunk("a", EAST), chunk("b", EAST)])
+            assert await store.all_ids() == {"a"}
+
+    async def test_document_refused_for_haste_is_sent_again(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """429 for an item means later."""
+        opensearch_standin.refused_ids["b"] = [429]
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            assert await store.upsert([chunk("a", EAST), chunk("b", EAST)]) == 0
+            assert await store.all_ids() == {"a", "b"}
+
+    async def test_partial_answer_is_an_error(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """Hits of some shards alone are not the best hits, and a count of some is no count."""
+        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
+            await store.upsert([chunk("a", EAST)])
+            opensearch_standin.failed_shards = 1
+            for asked in (store.search(vector(EAST), k=1), store.count(), store.all_ids()):
+                with pytest.raises(StoreError, match="gave no answer"):
+                    await asked
+
+    async def test_wrong_password_is_said_and_not_shown(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """Neither in the message nor in the error behind it."""
+        opensearch_standin.credentials = "me:right"
+        url = opensearch_standin.url
+        for store in (
+            OpenSearchVectorStore(url=url, user="me", password="wr0ng"),
+            OpenSearchVectorStore(url=url.replace("//", "//me:wr0ng@")),
+        ):
+            with pytest.raises(StoreError, match="user and password") as caught:
+                async with store:
+                    pass
+            shown = f"{caught.value} {caught.value.__cause__!r} {vars(store)}"
+            assert "wr0ng" not in shown
+            assert url in shown
+        async with OpenSearchVectorStore(url=url.replace("//", "//me:right@")) as opened:
+            await opened.ensure_ready(2)
+
+    @pytest.mark.parametrize(("status", "told"), [(403, "may not do this"), (400, "refused a request"), (409, "409")])
+    async def test_refusals_are_named(self, opensearch_standin: OpenSearchStandIn, status: int, told: str) -> None:
+        """By what the server says."""
+        opensearch_standin.status = status
+        with pytest.raises(StoreError, match=told):
+            async with OpenSearchVectorStore(url=opensearch_standin.url):
+                pass
+
+    async def test_dead_server_is_said(self, unused_tcp_port: int) -> None:
+        """With its address, on opening."""
+        with pytest.raises(StoreError, match=f"127.0.0.1:{unused_tcp_port} can't be reached"):
+            async with OpenSearchVectorStore(url=f"http://127.0.0.1:{unused_tcp_port}"):
+                pass
+
+    async def test_slow_server_is_said(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """After the time-out."""
+        opensearch_standin.delay_s = 0.5
+        with pytest.raises(StoreError, match=r"no answer within 0\.1 s"):
+            async with OpenSearchVectorStore(url=opensearch_standin.url, timeout=0.1):
+                pass
+
+    async def test_other_width_metric_and_owner_are_refused(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """An index that was built otherwise is not written to."""
+        url = opensearch_standin.url
+        async with OpenSearchVectorStore(url=url, index="i") as store:
+            await store.upsert([chunk("a", EAST)])
+            with pytest.raises(ManifestMismatch, match="width 2, not vectors of width 3"):
+                await store.ensure_ready(3)
+            with pytest.raises(ManifestMismatch, match="width 3"):
+                await store.upsert([chunk("b", [1.0, 0.0, 0.0])])
+            with pytest.raises(ManifestMismatch, match="width 3"):
+                await store.search(vector([1.0, 0.0, 0.0]), k=1)
+        with pytest.raises(ManifestMismatch, match="cosinesimil, not by l2"):
+            async with OpenSearchVectorStore(url=url, index="i", metric_type="l2"):
+                pass
+        opensearch_standin.indexes["i"].body["mappings"].pop("_meta")
+        with pytest.raises(ManifestMismatch, match="wasn't made by this version"):
+            async with OpenSearchVectorStore(url=url, index="i"):
+                pass
+
+    @pytest.mark.parametrize("url", ["", "localhost:9200", "ftp://h", "http://h:x", "http://"])
+    def test_wrong_address_is_refused(self, url: str) -> None:
+        """Before anything is sent."""
+        with pytest.raises(ConfigError, match="address"):
+            OpenSearchVectorStore(url=url)
+
+    def test_settings_have_to_say_where(self) -> None:
+        """A server's index is in no data folder."""
+        with pytest.raises(ConfigError, match="url"):
+            open_vector_store("opensearch", path=Path())
+
+    async def test_closed_store_says_so(self, opensearch_standin: OpenSearchStandIn) -> None:
+        """Outside `async with` nothing works."""
+        store = OpenSearchVectorStore(url=opensearch_standin.url)
+        with pytest.raises(StoreError, match="isn't open"):
+            await store.count()
+
+
+@pytest.fixture
+def https_standin(tmp_path: Path) -> Iterator[OpenSearchStandIn]:
+    """A stand-in behind a certificate that nobody trusts."""
+    x509 = pytest.importorskip("cryptography.x509", reason="a certificate is made with the package cryptography")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=9))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    kind = serialization.Encoding.PEM
+    secret = key.private_bytes(kind, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (tmp_path / "server.pem").write_bytes(secret + certificate.public_bytes(kind))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "server.pem")
+    yield from serve(tls)
+
+
+async def test_certificates_are_verified_unless_told_otherwise(https_standin: OpenSearchStandIn) -> None:
+    """An unknown certificate is refused, and nothing is sent."""
+    with pytest.raises(StoreError, match="no certificate that can be verified"):
+        async with OpenSearchVectorStore(url=https_standin.url, user="me", password="secret"):
+            pass
+    assert https_standin.requests == []
+    async with OpenSearchVectorStore(url=https_standin.url, verify_certs=False) as store:
+        await store.ensure_ready(2)
