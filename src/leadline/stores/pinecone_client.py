@@ -89,7 +89,7 @@ async def create(account: Account, dimension: int) -> AsyncIndex:
 
 @contextmanager
 def errors_named(account: Account) -> Iterator[None]:
-    """Turns the client library's errors into StoreError, or ConfigError where the key can't be one."""
+    """Turns the client library's errors into StoreError; they themselves hold headers and bodies, and are left out."""
     from pinecone.errors import exceptions
 
     name = f"The Pinecone index {account.index}"
