@@ -41,6 +41,7 @@ ENGINES = {
     "chroma-joined": Engine("vector", "chroma", joined=True),
     "chroma-server": Engine("vector", "chroma", server="chroma_server"),
     "faiss": Engine("vector", "faiss"),
+    "faiss-hnsw": Engine("vector", "faiss", {"index_type": "hnsw"}),
     "qdrant": Engine("vector", "qdrant"),
     "qdrant-standin": Engine("vector", "qdrant", server="qdrant_standin_options"),
     "qdrant-server": Engine("vector", "qdrant", server="qdrant_server_options"),
