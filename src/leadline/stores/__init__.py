@@ -28,6 +28,7 @@ class _Backend:
     `fixed` are parameters that no option changes.
     """
 
+    name: str
     module: str
     class_name: str
     index: str = "collection"
@@ -39,25 +40,29 @@ class _Backend:
         return found
 
 
-VECTOR_BACKENDS: Mapping[str, _Backend] = {
-    "chroma": _Backend("chroma", "ChromaVectorStore", shared=True),
-    "faiss": _Backend("faiss", "FaissVectorStore"),
-    "opensearch": _Backend("opensearch", "OpenSearchVectorStore", index="index"),
-    "milvus": _Backend("milvus", "MilvusVectorStore"),
-    "qdrant": _Backend("qdrant", "QdrantVectorStore", shared=True),
-    "pinecone": _Backend("pinecone", "PineconeVectorStore", index="namespace"),
-}
-LEXICAL_BACKENDS: Mapping[str, _Backend] = {
-    "tantivy": _Backend("tantivy", "TantivyStore"),
-    "rank-bm25": _Backend("rank_bm25", "RankBM25Store"),
-    "opensearch": _Backend("opensearch", "OpenSearchVectorStore", index="index", fixed={"dense": False}),
-    "milvus": _Backend("milvus", "MilvusVectorStore", fixed={"enable_bm25": True, "dense": False}),
-}
-CONTENT_BACKENDS: Mapping[str, _Backend] = {
-    "catalog": _Backend("catalog_content", "CatalogChunkStore"),
-}
-# The options that say where a store is; without one it is in the data folder.
-_ELSEWHERE = ("url", "path", "host", "index")
+def _by_name(*backends: _Backend) -> Mapping[str, _Backend]:
+    return {backend.name: backend for backend in backends}
+
+
+VECTOR_BACKENDS = _by_name(
+    _Backend("chroma", "chroma", "ChromaVectorStore", shared=True),
+    _Backend("faiss", "faiss", "FaissVectorStore"),
+    _Backend("opensearch", "opensearch", "OpenSearchVectorStore", index="index"),
+    _Backend("milvus", "milvus", "MilvusVectorStore"),
+    _Backend("qdrant", "qdrant", "QdrantVectorStore", shared=True),
+    _Backend("pinecone", "pinecone", "PineconeVectorStore", index="namespace"),
+)
+LEXICAL_BACKENDS = _by_name(
+    _Backend("tantivy", "tantivy", "TantivyStore"),
+    _Backend("rank-bm25", "rank_bm25", "RankBM25Store"),
+    _Backend("opensearch", "opensearch", "OpenSearchVectorStore", index="index", fixed={"dense": False}),
+    _Backend("milvus", "milvus", "MilvusVectorStore", fixed={"enable_bm25": True, "dense": False}),
+)
+CONTENT_BACKENDS = _by_name(
+    _Backend("catalog", "catalog_content", "CatalogChunkStore"),
+)
+# The options that say which server a store is on; without one it is in the data folder.
+_ELSEWHERE = ("url", "host", "index")
 
 
 def check_backends(vector: str, lexical: str) -> None:
@@ -67,7 +72,7 @@ def check_backends(vector: str, lexical: str) -> None:
 
 
 def is_elsewhere(options: Mapping[str, Any]) -> bool:
-    """Whether a store with these options is on a server, or in a folder of its own, not in the data folder."""
+    """Whether a store with these options is on a server, not in the data folder."""
     return any(key in options for key in _ELSEWHERE)
 
 
@@ -76,19 +81,20 @@ def open_vector_store(
 ) -> VectorStore:
     """The vector store of one collection; enter it to use it.
 
-    It is kept in the folder `path`, or as `index` where `options` (the parameters of the store's class) say that it is
-    elsewhere. Raises ConfigError for an unknown backend or option, naming those there are.
+    It is kept in the folder `path`, or as `index` on the server that `options` (the parameters of the store's class)
+    name. Raises ConfigError for an unknown backend or option, naming those there are.
     """
-    return cast("VectorStore", _make("vector", VECTOR_BACKENDS, backend, path, index, options or {}))
+    made = _make("vector", _named("vector", VECTOR_BACKENDS, backend), _place(path, index, options), options)
+    return cast("VectorStore", made)
 
 
 def open_lexical_store(
     backend: str, *, path: Path, analyzer: Analyzer, index: str = "leadline", options: Mapping[str, Any] | None = None
 ) -> LexicalStore:
     """The lexical store of one collection; enter it to use it. As `open_vector_store`."""
-    return cast(
-        "LexicalStore", _make("lexical", LEXICAL_BACKENDS, backend, path, index, options or {}, analyzer=analyzer)
-    )
+    found = _named("lexical", LEXICAL_BACKENDS, backend)
+    made = _make("lexical", found, _place(path, index, options), options, analyzer=analyzer)
+    return cast("LexicalStore", made)
 
 
 def open_graph_store(catalog: Catalog, collection: str) -> GraphStore:
@@ -105,49 +111,37 @@ def open_content_store(
 
     Raises ConfigError for an unknown backend or option, naming those there are.
     """
-    made = _make(
-        "content",
-        CONTENT_BACKENDS,
-        backend,
-        catalog.path,
-        collection,
-        options or {},
-        catalog=catalog,
-        collection=collection,
-    )
-    return cast("ChunkStore", made)
+    found = _named("content", CONTENT_BACKENDS, backend)
+    return cast("ChunkStore", _make("content", found, {}, options, catalog=catalog, collection=collection))
+
+
+def _place(path: Path, index: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"index": index} if is_elsewhere(options or {}) else {"path": path}
 
 
 def _make(
-    kind: str,
-    backends: Mapping[str, _Backend],
-    name: str,
-    path: Path,
-    index: str,
-    options: Mapping[str, Any],
-    **provided: Any,
+    kind: str, backend: _Backend, place: Mapping[str, Any], options: Mapping[str, Any] | None, **provided: Any
 ) -> Any:
-    backend = _named(kind, backends, name)
     made = backend.load()
     parameters = inspect.signature(made).parameters
-    if "path" not in parameters and not is_elsewhere(options):
+    if "path" in place and "path" not in parameters:
         raise ConfigError(
-            f"The {kind} backend {name} is a server, not in the data folder.",
+            f"The {kind} backend {backend.name} is a server, not in the data folder.",
             hint=f"Say where it is: set its option {' or '.join(key for key in _ELSEWHERE if key in parameters)}.",
         )
-    place = {backend.index: index} if is_elsewhere(options) else {"path": path}
-    reserved = {"policy", *place, *provided}
-    allowed = [key for key in parameters if key not in reserved]
-    if unknown := sorted(set(options) - set(allowed)):
+    given = {backend.index if key == "index" else key: value for key, value in place.items()} | provided
+    allowed = [key for key in parameters if key not in {"policy", "path", *given, *backend.fixed}]
+    if unknown := sorted(set(options or {}) - set(allowed)):
         raise ConfigError(
-            f"The {kind} backend {name} has no option {', '.join(unknown)}.", hint=f"Allowed: {', '.join(allowed)}."
+            f"The {kind} backend {backend.name} has no option {', '.join(unknown)}.",
+            hint=f"Allowed: {', '.join(allowed)}.",
         )
-    given = {**place, **_typed(made, name, options), **provided, **backend.fixed}
+    given |= {**_typed(made, backend.name, options or {}), **backend.fixed}
     given = {key: value for key, value in given.items() if key in parameters}
     if backend.shared and "path" in given:
         from leadline.stores.shared import SharedVectorStore
 
-        return SharedVectorStore(lambda: made(**given), path=Path(given["path"]))
+        return SharedVectorStore(lambda: made(**given), path=given["path"])
     return made(**given)
 
 
