@@ -6,13 +6,14 @@ The server here is a stand-in that speaks Qdrant's REST interface over its segme
 
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from tests.servers.qdrant_server import API_KEY, QdrantStandIn
 
-from leadline.errors import ManifestMismatch, StoreError
+from leadline.errors import ConfigError, ManifestMismatch, StoreError
 from leadline.stores.base import ChunkRecord, Vector
 from leadline.stores.qdrant import QdrantVectorStore
 
@@ -168,3 +169,20 @@ async def test_stand_in_refuses_what_we_do_not_ask(stand_in: QdrantStandIn) -> N
         assert (await client.post("/collections/r/points/count", json={"surplus": 1})).status_code == 400
         assert (await client.put("/collections/r/points", json={"points": []})).status_code == 400
         assert (await client.get("/collections/r", headers={"api-key": "no"})).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"url": "http://127.0.0.1:1", "path": "x"},
+        {"url": "127.0.0.1:6333"},
+        {"path": "x", "collection": "../y"},
+        {"path": "x", "collection": ".."},
+        {"path": "x", "collection": ""},
+    ],
+)
+def test_wrong_options_are_refused_at_once(options: dict[str, Any]) -> None:
+    """One place, a whole address, and a collection name that can be one."""
+    with pytest.raises(ConfigError):
+        QdrantVectorStore(**options)

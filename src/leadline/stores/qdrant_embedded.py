@@ -127,6 +127,7 @@ class EmbeddedEngine:
         self._name = shards[-1]
         self._shape = qdrant_files.read_shape(self._folder / self._name)
         qdrant_files.check_seal(self._folder / self._name)
+        qdrant_files.ensure_room(self._folder, qdrant_files.TOUCH_MB)
         self._load()
         for leftover in [*shards[:-1], *qdrant_files.leftovers(self._folder)]:
             shutil.rmtree(self._folder / leftover)
@@ -153,6 +154,7 @@ class EmbeddedEngine:
             qdrant_files.write_seal(self._folder / self._name)
 
     def _create(self, shape: Shape, name: str) -> None:
+        qdrant_files.ensure_room(self._folder, qdrant_files.WRITE_MB)
         part = self._folder / f"{name}{qdrant_files.PART}"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
@@ -176,6 +178,7 @@ class EmbeddedEngine:
     def _upsert(self, records: Sequence[ChunkRecord]) -> None:
         from qdrant_edge import UpdateOperation
 
+        qdrant_files.ensure_room(self._folder, qdrant_files.WRITE_MB)
         self._write(UpdateOperation.upsert_points(qdrant_calls.points(records)))
 
     def _delete(self, point_ids: Sequence[str]) -> None:
@@ -186,9 +189,11 @@ class EmbeddedEngine:
     def _write(self, operation: UpdateOperation) -> None:
         """Writes through to the disk, and lets the engine rewrite a segment a fifth of which is deleted."""
         with self._writing:
+            qdrant_files.ensure_room(self._folder, qdrant_files.TOUCH_MB)
             self._called(lambda shard: shard.update(operation))
             self._called(lambda shard: shard.flush())
-            self._called(lambda shard: shard.optimize())
+            if qdrant_files.has_room_for_another(self._folder / self._name):
+                self._called(lambda shard: shard.optimize())
 
     @contextmanager
     def _errors_named(self, *, opening: bool = False) -> Iterator[None]:

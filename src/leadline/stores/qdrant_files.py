@@ -1,12 +1,15 @@
-"""The folders of an embedded Qdrant collection: which shard counts, what it was made with, and whether it is whole.
+"""The folders of an embedded Qdrant collection: which shard counts, what it was made with, whether it is whole, and
+whether there is room for more.
 
 Knows names and sizes, and opens no shard.
 """
 
 import json
 import os
+import shutil
 from pathlib import Path
 
+from leadline.errors import StoreError
 from leadline.stores import index_files
 from leadline.stores.qdrant_engine import Shape
 
@@ -14,6 +17,9 @@ FORMAT = 1
 SHARD = "shard-"
 PART = ".part"
 SEAL = "seal.json"
+# Left on the disk before records are written, and before less is: on opening, for a deletion, for an index.
+WRITE_MB, TOUCH_MB = 64, 16
+BLOCK = 512
 
 
 def shards(folder: Path) -> list[str]:
@@ -79,6 +85,26 @@ def rename(old: Path, new: Path) -> None:
     """Renames a folder; after a crash it has one name or the other, after this call the new one."""
     old.rename(new)
     _wait_for_disk(new.parent)
+
+
+def ensure_room(folder: Path, megabytes: int) -> None:
+    """Raises StoreError if the disk of `folder` has less than that left.
+
+    The engine writes into mapped files that have no room on the disk yet: where there is none, the process dies.
+    """
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    left = shutil.disk_usage(nearest).free // 2**20
+    if left < megabytes:
+        raise StoreError(
+            f"The disk of {folder} has {left} MB left, and Qdrant needs {megabytes} for that; nothing was written.",
+            hint="Make room on it.",
+        )
+
+
+def has_room_for_another(shard: Path) -> bool:
+    """Whether the disk has room for the shard a second time, as when it is written anew."""
+    used = sum(path.stat().st_blocks * BLOCK for path in shard.rglob("*") if path.is_file())
+    return shutil.disk_usage(shard).free > used + WRITE_MB * 2**20
 
 
 def _number(name: str) -> int:
