@@ -1,5 +1,6 @@
 """The portable filter: what it means, what it refuses, and that each engine means the same by it."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.stores.engines import ENGINES, Backend, opened, record
 
-from leadline.analysis import Analyzer
 from leadline.errors import InvalidFilter
 from leadline.stores import filters
 from leadline.stores.base import ChunkRecord
 from leadline.stores.chroma import ChromaVectorStore
-from leadline.stores.tantivy import TantivyStore
 
 KEYS = st.sampled_from(["a", "b", "#c"])
 # Few values, close together, so that tests often hit; numbers that are near each other as text, number and truth.
@@ -125,41 +125,44 @@ def test_narrowing_lets_every_match_through(where: dict[str, Any], fields: dict[
 
 
 @pytest.fixture(scope="module")
-def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaVectorStore]:
-    """A Chroma collection, open without an event loop: what is tested runs in threads anyway."""
-    store = ChromaVectorStore(path=tmp_path_factory.mktemp("chroma"))
-    store._open()
-    yield store
-    assert store._client is not None
-    store._client.close()
+def runner() -> Iterator[asyncio.Runner]:
+    """An event loop that lasts for all examples."""
+    with asyncio.Runner() as runner:
+        yield runner
 
 
-@pytest.fixture(scope="module")
-def tantivy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TantivyStore]:
-    """A tantivy index, open in the same way."""
-    store = TantivyStore(path=tmp_path_factory.mktemp("tantivy"), analyzer=Analyzer())
-    store._open()
-    yield store
-    store._close()
+@pytest.fixture(scope="module", params=["chroma", "chroma-server", "faiss", "faiss-hnsw", "tantivy", "rank-bm25"])
+def backend(
+    request: pytest.FixtureRequest, runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """A store of each engine in turn, open for all examples."""
+    engine = ENGINES[request.param]
+    served = request.getfixturevalue(engine.server) if engine.server else {}
+    context = opened(engine, tmp_path_factory.mktemp("filters"), {**engine.options, **served})
+    yield runner.run(context.__aenter__())
+    runner.run(context.__aexit__(None, None, None))
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FIELDS, min_size=1, max_size=12), st.lists(FILTERS, min_size=1, max_size=12))
 @example([{"a": 1}, {"a": 1.5}, {}], [{"a": {"$in": [1.5]}}, {"a": {"$nin": [1.5]}}, {"a": {"$lt": 1.5}}])
+# So many, and few that pass, that an engine is asked which pass before it is asked which are near.
+@example([{"a": n} for n in range(400)], [{"a": 7}, {"a": {"$lt": 2.5}}, {"$not": {"a": {"$gt": 0}}}])
 def test_engines_agree_with_the_meaning(
-    chroma: ChromaVectorStore, tantivy: TantivyStore, rows: list[dict[str, Any]], wheres: list[dict[str, Any]]
+    backend: Backend, runner: asyncio.Runner, rows: list[dict[str, Any]], wheres: list[dict[str, Any]]
 ) -> None:
     """On real engines a filter finds exactly the chunks that pass it."""
-    vector = np.ones(2, dtype=np.float32)
-    records = [ChunkRecord(f"c{n}", "d", "quokka", (vector,), fields) for n, fields in enumerate(rows)]
-    for store in (chroma, tantivy):
-        store._delete(list(store._all_ids()))
-        store._upsert(records)
-    for where in wheres:
-        filters.check(where)
-        expected = {each.chunk_id for each in records if filters.matches(where, filters.fields_of(each))}
-        assert {hit.chunk_id for hit in chroma._search(vector, 20, where)} == expected, where
-        assert {hit.chunk_id for hit in tantivy._search("quokka", 20, where)} == expected, where
+    records = [record(f"c{n}", **fields) for n, fields in enumerate(rows)]
+
+    async def compare() -> None:
+        await backend.store.delete(list(await backend.store.all_ids()))
+        await backend.store.upsert(records)
+        for where in wheres:
+            filters.check(where)
+            expected = {each.chunk_id for each in records if filters.matches(where, filters.fields_of(each))}
+            assert {hit.chunk_id for hit in await backend.find("Quokka", k=20, where=where)} == expected, where
+
+    runner.run(compare())
 
 
 async def test_longest_lists_work(tmp_path: Path) -> None:
