@@ -79,6 +79,33 @@ def test_a_dry_run_changes_nothing(leadline: Any, folder: Path, tmp_path: Path) 
     assert json.loads(leadline("ls", *data, "--json").out) == []
 
 
+def test_a_rehearsed_sync_names_what_it_would_add_replace_and_remove(
+    leadline: Any, folder: Path, tmp_path: Path
+) -> None:
+    """One line a document with its status, in words and as JSON; the real run then says and does the same."""
+    data = ("--data-dir", tmp_path / "data")
+    (folder / "broken.docx").unlink()
+    (folder / "gone.md").write_text("Gone.", encoding="utf-8")
+    assert leadline("ingest", folder, *data).code == 0
+    (folder / "gone.md").unlink()
+    (folder / "ok2.md").write_text("# Garden\n\nRoses are pruned in May.\n", encoding="utf-8")
+    (folder / "new.md").write_text("New.", encoding="utf-8")
+    expected = {"new.md": "added", "ok1.md": "unchanged", "ok2.md": "replaced", "gone.md": "removed"}
+    before = leadline("ls", *data, "--json").out
+    rehearsal = leadline("ingest", folder, "--sync", "--dry-run", *data)
+    assert rehearsal.code == 0
+    assert "Would remove 1 documents" in rehearsal.err
+    lines = [line.split("\t") for line in rehearsal.out.splitlines()[1:]]
+    assert {line[0]: line[1] for line in lines} == expected
+    as_json = leadline("ingest", folder, "--sync", "--dry-run", *data, "--json").out
+    assert statuses(as_json) == expected
+    assert json.loads(as_json)["pruned"]["items"] == ["gone.md"]
+    assert leadline("ls", *data, "--json").out == before
+    assert statuses(leadline("ingest", folder, "--sync", *data, "--json").out) == expected
+    assert leadline("verify", *data).code == 0
+    assert {row["uri"] for row in json.loads(leadline("ls", *data, "--json").out)} == expected.keys() - {"gone.md"}
+
+
 def test_a_path_that_is_not_there_is_bad_usage(leadline: Any, tmp_path: Path) -> None:
     """Exit code 2 before anything is opened."""
     done = leadline("ingest", tmp_path / "nowhere", "--data-dir", tmp_path / "data")
