@@ -4,8 +4,13 @@ The server here is a stand-in that speaks Qdrant's REST interface over its segme
 `tests/servers/qdrant_server.py`); a real one runs the contract suite when its address is in the environment.
 """
 
+import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +18,7 @@ import numpy as np
 import pytest
 from tests.servers.qdrant_server import API_KEY, QdrantStandIn
 
+from leadline.drafts import FieldValue
 from leadline.errors import ConfigError, ManifestMismatch, StoreError
 from leadline.stores.base import ChunkRecord, Vector
 from leadline.stores.qdrant import QdrantVectorStore
@@ -56,9 +62,10 @@ async def test_payload_on_a_server_is_ids_and_fields(stand_in: QdrantStandIn) ->
 
 async def test_fields_are_indexed_once(stand_in: QdrantStandIn) -> None:
     """Each field of the records has an index by its kind, asked for once; beyond fifty, filters do without."""
-    many = {f"f{n}": n for n in range(60)}
+    many: dict[str, FieldValue] = {f"f{n}": n for n in range(60)}
     async with QdrantVectorStore(collection="indexed", **stand_in.options) as store:
-        for fields in ({"lang": "de", "a.b": 1.5, "ok": True, 'q"': 1}, {"lang": "en"}, many):
+        first: dict[str, FieldValue] = {"lang": "de", "a.b": 1.5, "ok": True, 'q"': 1}
+        for fields in (first, {"lang": "en"}, many):
             await store.upsert([ChunkRecord("a", "d", "", (question(),), fields)])
         assert len(await store.search(question(), k=1, where={"f59": 59})) == 1
     asked = [
@@ -136,12 +143,43 @@ async def test_silent_server_is_given_up_after_the_timeout() -> None:
             await store.__aenter__()
 
 
-async def test_certificates_are_checked(stand_in: QdrantStandIn) -> None:
-    """Over https the connection's client verifies: nothing of ours turns it off."""
-    store = QdrantVectorStore(url=stand_in.url.replace("http:", "https:"), collection="tls")
-    with pytest.raises(StoreError, match=r"SSL|TLS|ssl|record layer"):
-        async with store:
-            pass
+def self_signed(folder: Path) -> Path:
+    """A certificate for this machine, with its key, that nobody vouches for."""
+    x509 = pytest.importorskip("cryptography.x509", reason="a certificate is made with the package cryptography")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "both.pem"
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(private + certificate.public_bytes(pem))
+    return file
+
+
+async def test_certificates_are_checked(tmp_path: Path) -> None:
+    """A server whose certificate nobody vouches for is sent no request, and no key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path))
+    got: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.read(1))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        store = QdrantVectorStore(url=f"https://127.0.0.1:{port}", api_key="secret", timeout=5)
+        with pytest.raises(StoreError, match="CERTIFICATE_VERIFY_FAILED"):
+            await store.__aenter__()
+    assert got == []
 
 
 async def test_foreign_collection_is_refused(stand_in: QdrantStandIn) -> None:
