@@ -82,15 +82,15 @@ class TestBothKinds:
             assert await store.count() == 4
 
     async def test_lexical_backend_always_has_bm25(self, milvus_lite: Options, tmp_path: Path) -> None:
-        """As the keyword leg it holds words alone, whatever the options say of BM25."""
-        given = {**milvus_lite, "enable_bm25": False}
-        async with open_lexical_store(
-            "milvus", path=tmp_path, analyzer=Analyzer("none"), index=f"t{uuid4().hex}", options=given
-        ) as store:
+        """As the keyword leg it holds words alone, by the analyser of the settings, and no option changes that."""
+        place = {"path": tmp_path, "index": f"t{uuid4().hex}", "analyzer": Analyzer("none")}
+        async with open_lexical_store("milvus", **place, options=milvus_lite) as store:
             await store.ensure_ready(384)
             assert await store.upsert([ChunkRecord("a", "d", "running"), ChunkRecord("b", "d", "runs")]) == 0
             assert ids(await store.lexical_search("runs", k=3)) == ["b"]
             assert (await store.stats())["analyzer"] == "leadline-1/none"
+        with pytest.raises(ConfigError, match="no option enable_bm25"):
+            open_lexical_store("milvus", **place, options={**milvus_lite, "enable_bm25": False})
 
     async def test_what_it_does_not_have_is_said(self, milvus_options: Options) -> None:
         """Lexical search without BM25 and vector search without vectors are errors that name the option."""

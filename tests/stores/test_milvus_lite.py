@@ -1,6 +1,8 @@
 """Milvus Lite over a file of this machine: started, shared and ended by the stores that use it."""
 
 import asyncio
+import importlib.machinery
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from tests.stores.test_milvus import Options, ids, unit
 
-from leadline.errors import ConfigError, StoreError
+from leadline.errors import ConfigError, MissingExtra, StoreError
 from leadline.stores import milvus_lite
 from leadline.stores.base import ChunkRecord
 from leadline.stores.milvus import MilvusVectorStore
@@ -110,6 +112,14 @@ class TestLocalFile:
             async with MilvusVectorStore(path=tmp_path, timeout=3) as store:
                 await store.ensure_ready(2)
         assert (tmp_path / "milvus.db").read_bytes() == content
+
+    async def test_package_that_is_not_installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The extra is named, also where milvus-lite is of a version that has no engine to run."""
+        for found in (None, importlib.machinery.ModuleSpec("milvus_lite", None, origin=str(tmp_path / "__init__.py"))):
+            monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+            with pytest.raises(MissingExtra, match=r"leadline\[milvus-lite\]"):
+                async with MilvusVectorStore(path=tmp_path):
+                    pass
 
     async def test_bad_places_are_named(self, tmp_path: Path) -> None:
         """A name it doesn't take, and a folder that can't be made."""

@@ -9,6 +9,7 @@ import datetime
 import ipaddress
 import itertools
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pymilvus.grpc_gen import common_pb2, milvus_pb2
 from tests.servers.milvus_lite import gate, new_server
 from tests.stores.test_milvus import Options, ids, unit
 
-from leadline.errors import ConfigError, StoreError
+from leadline.errors import ConfigError, MissingExtra, StoreError
 from leadline.stores.base import ChunkRecord
 from leadline.stores.milvus import MilvusVectorStore
 
@@ -34,7 +35,7 @@ class TestServer:
                 assert ids(await store.search(unit(1, 0), k=1, where={"n": 1})) == ["a"]
                 assert ids(await store.lexical_search("wombat", k=1)) == ["a"]
                 assert await store.existing_ids(["a"]) == await store.all_ids() == {"a"}
-                assert await store.count() == 1
+                assert await store.count() == await store.delete(["a"]) == 1
         indexes = {
             request.field_name: {pair.key: pair.value for pair in request.extra_params}
             for request in wire.sent("CreateIndex", milvus_pb2.CreateIndexRequest)
@@ -45,8 +46,10 @@ class TestServer:
         }
         searches = wire.sent("Search", milvus_pb2.SearchRequest)
         assert [search.dsl for search in searches] == ['(part >= 0) and (fields["n"] == 1)', ""]
-        for request in [*searches, *wire.sent("Query", milvus_pb2.QueryRequest)]:
+        reads = [*searches, *wire.sent("Query", milvus_pb2.QueryRequest)]
+        for request in [*reads, *wire.sent("Delete", milvus_pb2.DeleteRequest)]:
             assert request.consistency_level == common_pb2.ConsistencyLevel.Strong
+        for request in reads:
             assert not {"terms", "words", "vector", "*"} & set(request.output_fields)
 
     async def test_secrets_are_not_shown(self, milvus_options: Options) -> None:
@@ -83,6 +86,13 @@ class TestServer:
                 pass
         assert time.monotonic() - began < 5
 
+    async def test_package_that_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The extra is named."""
+        monkeypatch.setitem(sys.modules, "pymilvus", None)
+        with pytest.raises(MissingExtra, match=r"leadline\[milvus\]"):
+            async with MilvusVectorStore(url="http://127.0.0.1:1"):
+                pass
+
     async def test_nothing_is_named(self) -> None:
         """Neither a server nor a folder, or both of them, is an error of the settings."""
         for place in ({}, {"url": "http://127.0.0.1:1", "path": "x"}):
@@ -90,7 +100,7 @@ class TestServer:
                 MilvusVectorStore(**place)
 
     async def test_killed_server_loses_nothing(self, tmp_path: Path) -> None:
-        """Killed in the middle of writes, it has every acknowledged chunk when it is started again."""
+        """Killed amid writes, it has every acknowledged chunk when started again, and an open store goes on with it."""
         server = new_server(tmp_path)
         server.start()
         acknowledged: set[str] = set()
@@ -103,7 +113,8 @@ class TestServer:
                 server.kill()
                 with pytest.raises(StoreError, match=r"could not be (read|written)"):
                     await writer
-            server.start()
+                server.start()
+                assert acknowledged <= await store.all_ids()
             async with MilvusVectorStore(url=server.url, enable_bm25=True) as store:
                 assert acknowledged <= await store.all_ids()
                 for name in acknowledged:

@@ -70,7 +70,7 @@ class MilvusVectorStore:
         self._shape: Shape | None = None
 
     async def __aenter__(self) -> Self:
-        self._writing = asyncio.Lock()
+        self._writing = asyncio.Lock()  # one of the loop that runs now
         self._connection = await Connection.open(self._place, self._name, token=self._token, timeout_s=self._timeout_s)
         try:
             await self._ready()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from leadline.errors import ConfigError, MissingExtra, StoreError
-from leadline.stores import milvus_lite
 from leadline.stores.milvus_rows import (
     CHUNK,
     FIELDS,
@@ -45,16 +44,31 @@ class Place:
     def __init__(self, url: str | None, path: Path | str | None) -> None:
         if (url is None) == (path is None):
             raise ConfigError("Milvus needs either the url of a server or a path.", hint="http://localhost:19530")
-        self.file: Path | None = None
-        self.url, self.token = "", ""
+        self._file: Path | None = None
+        self._url, self.token = "", ""
         if url is None or not url.startswith(("http://", "https://", "tcp://", "unix:")):
-            self.file = Path(path or url or "")
-            self.shown = str(self.file)
+            self._file = Path(path or url or "")
+            self.shown = str(self._file)
             return
         parts = urlsplit(url)
         if parts.username:
             self.token = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        self.url = self.shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        self._url = self.shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+    def start(self) -> str:
+        """The address to connect to, of Milvus Lite where this is a file: then each `start` needs a `stop`."""
+        if self._file is None:
+            return self._url
+        from leadline.stores import milvus_lite  # not for every system
+
+        return milvus_lite.start(self._file)
+
+    def stop(self) -> None:
+        """What was started is not needed any more."""
+        if self._file is not None:
+            from leadline.stores import milvus_lite
+
+            milvus_lite.stop(self._file)
 
 
 class Connection:
@@ -71,7 +85,7 @@ class Connection:
     async def open(cls, place: Place, name: str, *, token: str, timeout_s: float) -> Connection:
         """Connects, and starts Milvus Lite first where the place is a file. Raises StoreError, MissingExtra."""
         client_class = await asyncio.to_thread(_client_class)
-        url = place.url if place.file is None else await asyncio.to_thread(milvus_lite.start, place.file)
+        url = await asyncio.to_thread(place.start)
         # A connection of its own, also below: else one that failed a moment ago makes a new one fail unasked.
         own = {"dedicated": True, "grpc_options": {"grpc.use_local_subchannel_pool": 1}}
         access = {"uri": url, "token": token or place.token, "timeout": timeout_s, **own}
@@ -80,8 +94,7 @@ class Connection:
                 client = client_class(**access)
                 await client.list_collections(timeout=timeout_s)
         except BaseException:
-            if place.file is not None:
-                await asyncio.to_thread(milvus_lite.stop, place.file)
+            await asyncio.to_thread(place.stop)
             raise
         return cls(client, place, name, access)
 
@@ -89,8 +102,7 @@ class Connection:
         """Ends the connection, and Milvus Lite with its last one."""
         with _errors_named(self._place, "be closed"):
             await self._client.close()
-        if self._place.file is not None:
-            await asyncio.to_thread(milvus_lite.stop, self._place.file)
+        await asyncio.to_thread(self._place.stop)
 
     async def shape(self) -> Shape | None:
         """The shape of the collection, made whole and loaded; None where there is none.
@@ -132,7 +144,7 @@ class Connection:
     async def delete(self, expression: str) -> None:
         """Removes the rows an expression holds for."""
         with _errors_named(self._place, "be written"):
-            await self._client.delete(self._name, filter=expression, timeout=self._timeout_s)
+            await self._client.delete(self._name, filter=expression, consistency_level=STRONG, timeout=self._timeout_s)
 
     async def count(self, expression: str) -> int:
         """How many rows an expression holds for."""
