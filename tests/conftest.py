@@ -2,8 +2,9 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,8 +17,20 @@ pytest_plugins = (
     "tests.servers.opensearch_server",
     "tests.servers.pinecone_server",
 )
-_LOOPBACK = {"localhost", "127.0.0.1", "::1", "", None}
-_KEYS = ("LEADLINE_", "OPENAI_", "ANTHROPIC_", "LITELLM_", "LANGCHAIN_", "LANGSMITH_", "DDGS_")
+
+
+def _named_servers() -> Iterator[str]:
+    """The servers that LEADLINE_TEST_… names, and their addresses: the tests made for them may reach them."""
+    for name, value in os.environ.items():
+        if name.startswith("LEADLINE_TEST_") and name.endswith(("_URL", "_HOST")):
+            host = urlsplit(value if "//" in value else f"//{value}").hostname
+            if host:
+                yield host
+                yield from (str(found[4][0]) for found in socket.getaddrinfo(host, None))
+
+
+_REACHABLE = {"localhost", "127.0.0.1", "::1", "", None, *_named_servers()}
+_KEYS = ("LEADLINE_", "OPENAI_", "ANTHROPIC_", "LITELLM_", "LANGCHAIN_", "LANGSMITH_", "DDGS_", "PINECONE_")
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 
 
@@ -28,7 +41,7 @@ class NetworkBlocked(AssertionError):
 def _only_loopback(call: Callable[..., Any], host_of: Callable[..., object]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         host = host_of(*args)
-        if host not in _LOOPBACK:
+        if host not in _REACHABLE:
             raise NetworkBlocked(f"no test may reach {host!r}")
         return call(*args, **kwargs)
 
@@ -41,7 +54,7 @@ def _host_of_address(sock: socket.socket, address: Any, *_: Any) -> object:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections and name look-ups go to this machine or fail."""
+    """Connections and name look-ups go to this machine, or to a server named for tests, or fail."""
     for name in ("connect", "connect_ex"):
         monkeypatch.setattr(socket.socket, name, _only_loopback(getattr(socket.socket, name), _host_of_address))
     monkeypatch.setattr(socket, "getaddrinfo", _only_loopback(socket.getaddrinfo, lambda host, *_: host))

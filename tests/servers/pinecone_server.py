@@ -23,8 +23,8 @@ from tests.servers.pinecone_query import Body, Refused, only, passes, score
 REAL_KEY = os.environ.get("LEADLINE_TEST_PINECONE_API_KEY", "")
 REAL_HOST = os.environ.get("LEADLINE_TEST_PINECONE_HOST", "")
 HOW_TO_START = (
-    "no Pinecone here: make a serverless index of 16 dimensions with the cosine metric for this alone, and set "
-    "LEADLINE_TEST_PINECONE_API_KEY and LEADLINE_TEST_PINECONE_HOST"
+    "no Pinecone here: make a serverless index of 16 dimensions with the cosine metric, to be deleted afterwards, and "
+    "set LEADLINE_TEST_PINECONE_API_KEY and LEADLINE_TEST_PINECONE_HOST"
 )
 KEY = "stand-in-key"
 LIMIT_BYTES = 2 * 10**6
