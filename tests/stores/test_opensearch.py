@@ -198,7 +198,7 @@ class TestWords:
 
     async def test_another_analyser_by_name(self, url: str) -> None:
         """`text_analyzer` is any of OpenSearch's own, and another one later is refused."""
-        async with OpenSearchVectorStore(url=url, index="w2", analyzer=Analyzer(), text_analyzer="whitespace") as store:
+        async with OpenSearchVectorStore(url=url, index="w2", dense=False, text_analyzer="whitespace") as store:
             await store.upsert([chunk("a", text="Don't-split this")])
             assert [hit.chunk_id for hit in await store.lexical_search("Don't-split", k=5)] == ["a"]
             assert await store.lexical_search("split", k=5) == []
@@ -208,7 +208,7 @@ class TestWords:
 
     async def test_long_question_is_cut(self, url: str) -> None:
         """OpenSearch takes at most 1024 clauses; the first 500 words are asked."""
-        async with OpenSearchVectorStore(url=url, index="w3", analyzer=Analyzer()) as store:
+        async with OpenSearchVectorStore(url=url, index="w3", dense=False) as store:
             await store.upsert([chunk("a", text="quokka"), chunk("b", text="numbat")])
             words = ["quokka", *(f"w{n}" for n in range(2000)), "numbat"]
             assert [hit.chunk_id for hit in await store.lexical_search(" ".join(words), k=5)] == ["a"]
@@ -234,6 +234,20 @@ class TestWords:
             for wrong in ("no json", "[]", '{"nearly": {}}'):
                 with pytest.raises(InvalidFilter, match="native filter"):
                     await store.lexical_search("quokka", k=5, where=wrong)
+
+    async def test_chunks_without_vectors_make_no_index_for_vectors(self, url: str) -> None:
+        """A vector leg refuses them, and the index is made once a width is known; a store for both has to be told."""
+        async with OpenSearchVectorStore(url=url, index="w7") as vectors:
+            assert await vectors.upsert([chunk("bare")]) == 1
+            assert await vectors.upsert([chunk("bare"), chunk("a", EAST)]) == 1
+            assert await vectors.all_ids() == {"a"}
+        async with OpenSearchVectorStore(url=url, index="w8", analyzer=Analyzer()) as both:
+            with pytest.raises(StoreError, match="how wide"):
+                await both.upsert([chunk("bare")])
+            await both.ensure_ready(2)
+            assert await both.upsert([chunk("bare"), chunk("a", EAST)]) == 0
+            assert await both.all_ids() == {"bare", "a"}
+            assert [hit.chunk_id for hit in await both.lexical_search("quokka", k=5)] == ["a", "bare"]
 
     async def test_legs_can_share_one_index(self, url: str) -> None:
         """Vectors and words of a chunk are one document: the vector leg counts and removes what has vectors, and

@@ -30,7 +30,7 @@ LONGEST_QUESTION = 500  # words; OpenSearch takes at most 1024 clauses
 
 
 class OpenSearchVectorStore:
-    """One index of an OpenSearch server (2.4 or newer, with its k-NN plugin).
+    """One index of an OpenSearch server (2.4 or newer, with its k-NN plugin; 2.13 for the metric `ip`).
 
     As a vector store it refuses chunks without a usable vector. With an `analyzer` it is (also) the lexical leg: it
     keeps such chunks for their words, and counts and lists them like the others. Without `dense`, and made ready
@@ -107,6 +107,8 @@ class OpenSearchVectorStore:
         dense = {key for key, record in last.items() if has_usable_vectors(record)}
         widths = {len(vector) for key in dense for vector in last[key].vectors}
         if index.dimension is None:
+            if self._dense and not widths:  # made now, it could never take vectors
+                return self._without_index(last)
             await self.ensure_ready(min(widths, default=0))
         if index.dimension:
             for width in widths:
@@ -208,6 +210,14 @@ class OpenSearchVectorStore:
         if width != index.dimension:
             holds = f"vectors of width {index.dimension}" if index.dimension else "words alone"
             raise index.mismatch(f"holds {holds}, not vectors of width {width}")
+
+    def _without_index(self, records: Mapping[str, ChunkRecord]) -> int:
+        if self._fewest_vectors:
+            return len(records)
+        raise StoreError(
+            f"The OpenSearch index {self._name} isn't there yet, and no chunk says how wide its vectors are.",
+            hint="Call ensure_ready first.",
+        )
 
     def _stored_chunks(self) -> Query:
         """The first documents of the chunks that count as stored: only those have the field."""

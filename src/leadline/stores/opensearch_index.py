@@ -43,8 +43,12 @@ class OpenSearchIndex:
 
     async def look(self) -> None:
         """Reads the mapping. Raises ManifestMismatch for one of another metric, analyser or kind."""
-        found = await self._ask(lambda client: client.indices.get_mapping(index=self._name))
-        self.dimension = None if found is None else self._checked(next(iter(found.values()))["mappings"])
+        # Ignored, because the client library would warn of it, and on first use there is none.
+        ask = {"ignore": 404}
+        found = await self._ask(lambda client: client.indices.get_mapping(index=self._name, params=ask))
+        if "error" in found and not opensearch_client.is_missing_index(found):
+            raise opensearch_client.refusal(self._at, 404, found)
+        self.dimension = None if "error" in found else self._checked(next(iter(found.values()))["mappings"])
 
     async def create(self, dimension: int) -> None:
         """Makes the index, unless another process just did."""
