@@ -196,6 +196,13 @@ class TestWords:
             assert await store.lexical_search("the", k=5) == []
             assert await store.lexical_search("", k=5) == []
 
+    async def test_text_that_is_no_unicode_harms_nothing(self, url: str) -> None:
+        """A lone surrogate, as a broken file may give, spoils neither its chunk nor the others."""
+        async with OpenSearchVectorStore(url=url, index="w9", dense=False) as store:
+            await store.upsert([chunk("a", text="quokka \ud800"), chunk("b")])
+            hits = await store.lexical_search("\udfff quokka", k=5)
+        assert {hit.chunk_id for hit in hits} == {"a", "b"}
+
     async def test_another_analyser_by_name(self, url: str) -> None:
         """`text_analyzer` is any of OpenSearch's own, and another one later is refused."""
         async with OpenSearchVectorStore(url=url, index="w2", dense=False, text_analyzer="whitespace") as store:

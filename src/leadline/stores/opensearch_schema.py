@@ -76,7 +76,9 @@ def documents(record: ChunkRecord, *, with_vectors: bool) -> Iterator[tuple[str,
     bodies = [{**shared, "vector": vector} for vector in vectors] or [{}]
     bodies[0] = {**first, **bodies[0]}
     for document_id, body in zip(vector_ids(record.chunk_id, len(vectors)), bodies, strict=True):
-        yield document_id, json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        # One lone surrogate would make all documents of a bulk unreadable.
+        yield document_id, text.encode("utf-8", "replace").decode()
 
 
 def terms(fields: Mapping[str, FieldValue]) -> list[str]:
