@@ -1,6 +1,7 @@
 """Milvus for the tests: Milvus Lite started on loopback, and a server where the environment names one."""
 
 import base64
+import fcntl
 import os
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 import grpc
@@ -31,6 +32,7 @@ class LiteServer:
     file: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
+    lock: IO[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -41,6 +43,10 @@ class LiteServer:
         """Starts it and waits until it can be connected to; what it said is in the error where it can't."""
         arguments, environment = engine.command(self.file, f"127.0.0.1:{self.port}", self.file.parent)
         log = self.file.with_suffix(".log")
+        if self.lock is None:  # whose end it waits for: it doesn't outlive the tests
+            self.lock = self.file.with_suffix(".lock").open("ab")
+            fcntl.lockf(self.lock, fcntl.LOCK_EX)
+        arguments.append(self.lock.name)
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 arguments, cwd=self.file.parent, env=environment, stdout=output, stderr=output, start_new_session=True
@@ -53,9 +59,9 @@ class LiteServer:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Ends it in order."""
-        if self.process is not None:
-            self.process.terminate()
+        """Ends it in order, for good."""
+        if self.process is not None and self.lock is not None:
+            self.lock.close()
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:

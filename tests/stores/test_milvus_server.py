@@ -121,7 +121,7 @@ class TestServer:
                     assert name in ids(await store.lexical_search(f"word{name}", k=5))
                 assert len(await store.search(unit(1, 0), k=5000)) == await store.count()
         finally:
-            server.kill()
+            server.stop()
 
 
 async def _write_until_it_fails(store: MilvusVectorStore, acknowledged: set[str], enough: asyncio.Event) -> None:
