@@ -66,9 +66,10 @@ async def open_build(
 @asynccontextmanager
 async def open_content(name: str, settings: Settings, catalog: Catalog) -> AsyncIterator[ChunkStore]:
     """The texts of the collection, ready for the length of the block. Raises StoreError."""
-    store = open_content_store(
-        settings.content_backend, catalog=catalog, collection=name, options=settings.content_options
-    )
+    backend, key = settings.content_backend, name
+    if backend != "catalog":  # others may keep texts there too
+        key = places.index_name(await asyncio.to_thread(identity, catalog), name, "content", 0)
+    store = open_content_store(backend, catalog=catalog, collection=key, options=settings.content_options)
     async with store as content:
         await content.ensure_ready()
         yield content

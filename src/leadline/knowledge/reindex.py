@@ -1,8 +1,8 @@
 """Builds new indexes of a collection beside the old ones, and puts them in their place at one moment.
 
 For other settings than the indexes were built with: another backend, embedding model, chunk size or analyser. What can
-be kept is kept: text comes from the content store, a vector in the cache is not made again. Questions are answered from the
-old indexes until the moment of the switch, whatever process asks them; whoever was using those ends with them.
+be kept is kept: text comes from the content store, a vector in the cache is not made again. Questions are answered from
+the old indexes until the moment of the switch, whatever process asks them; whoever was using those ends with them.
 """
 
 import asyncio
