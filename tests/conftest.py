@@ -16,6 +16,7 @@ pytest_plugins = (
     "tests.servers.milvus_lite",
     "tests.servers.opensearch_server",
     "tests.servers.pinecone_server",
+    "tests.servers.postgres",
 )
 
 

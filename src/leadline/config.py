@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(Path(".leadline"), description="Folder of the catalog, the indexes and the threads.")
+    catalog_url: SecretStr | None = Field(
+        None, description="PostgreSQL database of the catalog, postgresql://user:password@host/name; empty: a file."
+    )
     vector_backend: str = "chroma"
     vector_options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the vector store, such as its url.", repr=False

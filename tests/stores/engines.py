@@ -54,6 +54,7 @@ ENGINES = {
     "opensearch-bm25": Engine("lexical", "opensearch", server="opensearch_words_options"),
     "opensearch-bm25-server": Engine("lexical", "opensearch", server="opensearch_options"),
     "graph": Engine("graph", "graph"),
+    "graph-postgres": Engine("graph", "graph", server="postgres_options"),
     "milvus-lite": Engine("vector", "milvus", server="milvus_lite"),
     "milvus-lite-bm25": Engine("lexical", "milvus", server="milvus_lite"),
     "milvus": Engine("vector", "milvus", server="milvus"),
@@ -124,7 +125,8 @@ async def opened(
                     await lexical.ensure_ready(DIMENSION)
                 yield Backend(engine.kind, lexical)
         case "graph":
-            catalog = Catalog(folder / "catalog")
+            database = options.get("database")
+            catalog = Catalog(folder / "catalog", database and database(index))
             catalog.open()
             try:
                 async with hold_lease(catalog, 5), open_graph_store(catalog, "default") as graph:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from leadline.config import COLLECTION_PATTERN, Settings
 from leadline.drafts import SourceDraft
@@ -126,19 +127,19 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
     ConfigError.
     """
     check_backends(settings.vector_backend, settings.lexical_backend)
-    catalog = Catalog(settings.data_dir)
+    url = settings.catalog_url
+    catalog = Catalog(settings.data_dir, None if url is None else url.get_secret_value())
     async with AsyncExitStack() as stack:
         stack.callback(catalog.close)
-        await asyncio.to_thread(_open_catalog, catalog)
+        await asyncio.to_thread(_open_catalog, catalog, settings.data_dir / INDEXES)
         yield Library(settings, catalog, stack)
 
 
-def _open_catalog(catalog: Catalog) -> None:
+def _open_catalog(catalog: Catalog, indexes: Path) -> None:
     """A missing catalog is an empty one, unless there are indexes that must have come from another."""
-    indexes = catalog.path.parent / INDEXES
-    if not catalog.path.exists() and indexes.is_dir() and any(indexes.iterdir()):
+    if indexes.is_dir() and any(indexes.iterdir()) and catalog.is_missing():
         raise StoreDamaged(
-            f"The catalog {catalog.path} is missing, and the indexes made from it are still there.",
+            f"The catalog {catalog.place} is missing, and the indexes made from it are still there.",
             hint=f"Put it back from a copy, or remove {indexes} to start empty.",
         )
     catalog.open()

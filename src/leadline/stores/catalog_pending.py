@@ -4,12 +4,13 @@ Everything about a put that is done in bulk: a batch of sources costs a few stat
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import DataError, DBAPIError, StatementError
 
 from leadline.drafts import ChunkDraft, Layout, SourceDraft
 from leadline.stores.catalog import Catalog, batched, upsert
@@ -48,12 +49,17 @@ class Added:
     new_chunks: int
 
 
+class _Refused(Exception):
+    """The database doesn't take a value. Says why."""
+
+
 def add_pending(
     catalog: Catalog, collection: str, news: Sequence[NewVersion], legs: Collection[str], status: str = PENDING
 ) -> tuple[dict[str, Added], dict[str, str]]:
     """Stores versions nobody sees yet, all but their text, and owes them to every leg.
 
     By doc_id: what was added, why another wasn't.
+
     `news` are of different sources and have chunks. A pending version left by an interrupted put of the same source
     gives way to the new one.
     """
@@ -61,9 +67,9 @@ def add_pending(
     free = [new for new in news if new.doc_id not in taken]
     try:
         return _add_together(catalog, collection, free, legs, status), taken
-    except StatementError as error:  # a value the database refuses
+    except _Refused as error:
         if len(free) == 1:
-            return {}, taken | {free[0].doc_id: f"The catalog refuses {free[0].draft.file_name}: {error.orig}."}
+            return {}, taken | {free[0].doc_id: f"The catalog refuses {free[0].draft.file_name}: {error}."}
     added: dict[str, Added] = {}
     for new in free:
         one, refused = add_pending(catalog, collection, [new], legs, status)
@@ -92,7 +98,7 @@ def _add_together(
 ) -> dict[str, Added]:
     if not news:
         return {}
-    with catalog.write() as connection:
+    with catalog.write() as connection, _refusals():
         _write_sources(connection, collection, news)
         _give_way(connection, collection, news, legs)
         had = _chunks_of_sources(connection, news)
@@ -103,6 +109,19 @@ def _add_together(
         _insert_layouts(connection, news, ids)
         owe_upsert(connection, collection, legs, list(ids.values()))
     return {new.doc_id: Added(ids[new.doc_id], sum(chunk.chunk_id not in had for chunk in new.chunks)) for new in news}
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Values the database doesn't take, told from its other errors."""
+    try:
+        yield
+    except DBAPIError as error:
+        if not isinstance(error, DataError):
+            raise
+        raise _Refused(str(error.orig).partition("\n")[0]) from error
+    except StatementError as error:  # refused before it came to the database
+        raise _Refused(str(error.orig)) from error
 
 
 def _write_sources(connection: Connection, collection: str, news: Sequence[NewVersion]) -> None:

@@ -23,9 +23,11 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.dialects import postgresql
 
 FORMAT = "2"  # of the whole catalog; raised when old tables can't be read as they are
-ID = String(64)
+# What is told apart and sorted by its bytes, in either database.
+ID = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 PENDING, BUILDING = "pending", "building"  # of versions
 
 metadata = MetaData()
@@ -75,7 +77,7 @@ sources = Table(
     metadata,
     Column("doc_id", ID, primary_key=True),
     Column("collection", ForeignKey("collections.name"), nullable=False, index=True),
-    Column("uri", Text, nullable=False),
+    Column("uri", ID, nullable=False),
     # Which ingested folder it came from, as a hash: a sync deletes what is gone from that folder only.
     Column("root", String(64), nullable=False),
     Column("live_version", Integer),
@@ -87,8 +89,8 @@ versions = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("doc_id", ForeignKey("sources.doc_id"), nullable=False, index=True),
-    Column("file_name", Text, nullable=False),
-    Column("file_hash", String(128), nullable=False, index=True),
+    Column("file_name", ID, nullable=False),
+    Column("file_hash", ID, nullable=False, index=True),
     Column("source_type", String(32), nullable=False),
     Column("status", String(16), nullable=False, index=True),
     Column("fingerprint", ID, nullable=False),  # of all that is stored of the version, to know it again
@@ -142,7 +144,7 @@ vectors = Table(
     "vectors",
     metadata,
     Column("content_hash", ID, primary_key=True),
-    Column("model", String(200), primary_key=True),
+    Column("model", ID, primary_key=True),
     # Little-endian float32; empty where the model gave nothing usable for the text.
     Column("vector", LargeBinary, nullable=False),
 )

@@ -22,7 +22,7 @@ graph_mentions = Table(
     metadata,
     Column("collection", ID, primary_key=True),
     Column("chunk_id", ID, primary_key=True),
-    Column("entity", Text, primary_key=True),
+    Column("entity", ID, primary_key=True),
     Column("name", Text, nullable=False),
     Column("count", Integer, nullable=False),
     # Only as a word of longer names.

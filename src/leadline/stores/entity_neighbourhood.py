@@ -7,7 +7,7 @@ fail the filter are never walked through. Very common entities lead nowhere: eve
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Integer, Row, Select, cast, func, select
 
 from leadline.stores import filters
 from leadline.stores.base import Where
@@ -49,7 +49,7 @@ class _Reader:
         columns = graph_mentions.c
         for batch in batched(entities):
             statement = (
-                select(columns.entity, func.count(), func.min(columns.part))
+                select(columns.entity, func.count(), func.min(cast(columns.part, Integer)))
                 .where(columns.collection == self.collection, columns.entity.in_(batch))
                 .group_by(columns.entity)
             )

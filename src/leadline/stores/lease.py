@@ -132,7 +132,7 @@ class Lease:
         """Raises LeaseLost if the lease is known to be lost; asks nobody."""
         if self._lost:
             raise LeaseLost(
-                f"Another process took over the data folder {self._catalog.path.parent}.",
+                f"Another process took over the catalog {self._catalog.place}.",
                 hint="Nothing more was written. Start again.",
             )
 
@@ -150,7 +150,7 @@ class Lease:
                 connection.execute(self._mine().values(pid=None, command=None, expires=0.0))
                 return is_wanted
         except DBAPIError as error:  # it falls free when this process ends; what broke the catalog was raised before
-            log.warning("The lease of %s could not be given back: %s", self._catalog.path.parent, error.orig)
+            log.warning("The lease of %s could not be given back: %s", self._catalog.place, error.orig)
             return False
 
     def _keep_alive(self) -> None:
@@ -160,7 +160,7 @@ class Lease:
                     now = time.time()
                     kept = connection.execute(self._mine().values(heartbeat=now, expires=now + TTL_S))
             except DBAPIError as error:  # the next beat makes up for it, and check() sees a lost lease
-                log.warning("The lease of %s could not be renewed: %s", self._catalog.path.parent, error.orig)
+                log.warning("The lease of %s could not be renewed: %s", self._catalog.place, error.orig)
                 continue
             if kept.rowcount == 0:
                 self._lost = True
@@ -220,6 +220,6 @@ def _held(catalog: Catalog, holder: Row[Any], asking: Owner, timeout_s: float) -
     mine = holder.pid == asking.pid and holder.realm == asking.realm
     who = "this process itself" if mine else f"`{holder.command}` (process {holder.pid} on {holder.host})"
     return LeaseHeld(
-        f"The data folder {catalog.path.parent} is in use by {who} since {since}; waited {timeout_s:g} s.",
+        f"The catalog {catalog.place} is in use by {who} since {since}; waited {timeout_s:g} s.",
         hint="Wait until it has ended, raise LEADLINE_LOCK_TIMEOUT_S, or use another --data-dir.",
     )
