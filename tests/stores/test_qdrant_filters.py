@@ -1,5 +1,6 @@
 """Qdrant: the portable filter on its engine, and what of it the engine is given."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,3 +58,14 @@ def test_plain_tests_are_left_to_the_engine() -> None:
     }
     assert qdrant_payloads.native({"s": {"$gte": "2024"}}) is None
     assert qdrant_payloads.native({'"': 1}) is None
+
+
+async def test_more_fields_than_are_indexed_can_be_filtered_on(tmp_path: Path) -> None:
+    """The engine indexes some of many fields; a test on any other means the same."""
+    fields = {f"f{n}": n for n in range(30)}
+    async with QdrantVectorStore(path=tmp_path) as store:
+        await store.upsert([ChunkRecord("a", "d", vectors=(VECTOR,), fields=fields)])
+        await store.upsert([ChunkRecord("b", "d", vectors=(VECTOR,), fields={"f29": "29"})])
+        for n in (0, 29):
+            assert [hit.chunk_id for hit in await store.search(VECTOR, k=3, where={f"f{n}": n})] == ["a"]
+        assert [hit.chunk_id for hit in await store.search(VECTOR, k=3, where={"f29": {"$ne": 29}})] == ["b"]

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 # Ids, and numbers in vectors, that go into one call: a few megabytes of JSON, an eighth of what a server takes.
 IDS_A_CALL = 5000
 NUMBERS_A_CALL = 200_000
-# Fields indexed for filters. A filter on a further one is tested on every chunk: right, and slower.
-MOST_INDEXES = 50
 REFUSED_IN_NAMES = frozenset('<>:"/\\|?*')
 
 
@@ -209,7 +207,7 @@ class QdrantVectorStore:
     async def _index_fields(self, records: Sequence[ChunkRecord]) -> None:
         for record in records:
             for path, kind in qdrant_payloads.paths(record).items():
-                if path not in self._indexed and len(self._indexed) < MOST_INDEXES:
+                if path not in self._indexed and len(self._indexed) < self._engine.most_indexes:
                     await self._engine.index(path, kind)
                     self._indexed.add(path)
 

@@ -52,6 +52,11 @@ class EmbeddedEngine:
         """The folder."""
         return str(self._folder)
 
+    @property
+    def most_indexes(self) -> int:
+        """Few: each is nine files more that every write waits for."""
+        return 8
+
     async def open(self) -> Shape | None:
         """Opens the shard if there is one. Raises StoreDamaged, or StoreError where another process has it."""
         return await asyncio.to_thread(self._open)

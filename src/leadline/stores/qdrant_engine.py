@@ -41,6 +41,11 @@ class Engine(Protocol):
         """Where it is, for messages; without anything secret."""
         ...
 
+    @property
+    def most_indexes(self) -> int:
+        """How many fields are worth an index. A filter on a further one is tested on every chunk: right, and slower."""
+        ...
+
     async def open(self) -> Shape | None:
         """Connects; the shape of the stored collection, None if there is none yet."""
         ...

@@ -53,8 +53,8 @@ def fields(stored: Payload) -> dict[str, FieldValue]:
 
 
 def paths(record: ChunkRecord) -> dict[str, Kind]:
-    """Where in the payload a record's fields are that a filter of ours can reach, and what is there."""
-    found: dict[str, Kind] = {}
+    """Where in the payload a record's fields are that a filter of ours can reach, and what is there; its ids first."""
+    found: dict[str, Kind] = {CHUNK_ID: "keyword", _path(STRINGS, "doc_id"): "keyword"}
     for key, value in filters.fields_of(record).items():
         if _is_quotable(key):
             kind = _kind(value)

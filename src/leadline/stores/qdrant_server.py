@@ -63,6 +63,11 @@ class ServerEngine:
         """The collection and the server's address."""
         return f"{self._name} at {self._url}"
 
+    @property
+    def most_indexes(self) -> int:
+        """More than most sources have fields."""
+        return 50
+
     async def open(self) -> Shape | None:
         """Connects and looks the collection up."""
         await asyncio.to_thread(_import_client)  # takes a second
