@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import chromadb
 import numpy as np
 import pytest
+from chromadb.config import Settings
 
 from leadline.errors import ManifestMismatch, StoreDamaged, StoreError
 from leadline.stores.base import ChunkRecord, Vector
@@ -92,6 +94,21 @@ async def test_other_metric_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ManifestMismatch, match="by cosine, not by l2"):
         async with ChromaVectorStore(path=tmp_path, metric_type="l2"):
             pass
+
+
+@pytest.mark.parametrize("filled", [True, False])
+async def test_collection_of_another_program(filled: bool, tmp_path: Path) -> None:
+    """One that doesn't say its width is known by a vector in it; an empty one takes any width, once."""
+    client = chromadb.PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
+    other = client.create_collection("theirs", embedding_function=None, configuration={"hnsw": {"space": "cosine"}})
+    if filled:
+        other.upsert(ids=["a"], embeddings=[[1.0, 0.0, 0.0, 0.0]])
+    client.close()  # type: ignore[attr-defined]  # the client has it, the interface it is typed as hasn't
+    async with ChromaVectorStore(path=tmp_path, collection="theirs") as store:
+        await store.upsert([chunk("b", X)])
+        assert await store.all_ids() == ({"a", "b"} if filled else {"b"})
+        with pytest.raises(ManifestMismatch, match="width 4, not 5"):
+            await store.ensure_ready(5)
 
 
 async def test_clear_keeps_metric_and_width(tmp_path: Path) -> None:

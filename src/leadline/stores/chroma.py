@@ -32,6 +32,8 @@ T = TypeVar("T")
 HNSW = {"ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
 # Rows a call, at most: below SQLite's limit of variables a statement, where Chroma ends with an internal error.
 PAGE = 5000
+# Vectors a write, at most: what is sent is put together on the event loop, which shouldn't stand still for long.
+WRITE = 1000
 
 
 class ChromaVectorStore:
@@ -175,7 +177,7 @@ class ChromaVectorStore:
         if self._collection is None:
             found = await client.find(self._name)
             if found is not None:
-                self._validate(found)
+                await self._validate(found)
                 self._collection = found
         return self._collection
 
@@ -192,7 +194,7 @@ class ChromaVectorStore:
                 self._collection = None
         return None
 
-    def _validate(self, collection: Any) -> None:
+    async def _validate(self, collection: Any) -> None:
         metric = (collection.configuration_json.get("hnsw") or {}).get("space")
         if metric != self._metric:
             raise ManifestMismatch(
@@ -200,10 +202,13 @@ class ChromaVectorStore:
                 f"not by {self._metric}.",
                 hint="Set the metric back, or use another collection.",
             )
-        self._dimension = int((collection.metadata or {}).get("dimension") or 0)
+        # Another program's collection doesn't say its width, but a vector in it does; an empty one takes any.
+        stated = (collection.metadata or {}).get("dimension")
+        one = None if stated else await self._opened().call(collection.get, limit=1, include=["embeddings"])
+        self._dimension = int(stated or (len(one["embeddings"][0]) if one and one["ids"] else 0))
 
     def _check_width(self, width: int) -> None:
-        if width != self._dimension:
+        if self._dimension not in (0, width):
             raise ManifestMismatch(
                 f"The Chroma collection {self._name} at {self._opened().place} holds vectors of width "
                 f"{self._dimension}, not {width}: they come from another embedding model.",
@@ -214,9 +219,10 @@ class ChromaVectorStore:
         if await self._found() is None:
             configuration = {"hnsw": {"space": self._metric, **HNSW}}
             made = await self._opened().create(self._name, configuration, {"dimension": dimension})
-            self._validate(made)
+            await self._validate(made)
             self._collection = made
         self._check_width(dimension)
+        self._dimension = dimension
 
     async def _upsert(self, records: Sequence[ChunkRecord]) -> int:
         last = {record.chunk_id: record for record in records}
@@ -225,7 +231,7 @@ class ChromaVectorStore:
             await self._ensure_ready(width)
         refused = last.keys() - {record.chunk_id for record in usable}
         await self._delete(list(refused))
-        for batch in chroma_payloads.batches(usable, self._page):
+        for batch in chroma_payloads.batches(usable, min(self._page, WRITE)):
             await self._write(batch)
         return len(refused)
 

@@ -63,3 +63,11 @@ def address(url: str) -> SplitResult:
     if not valid:
         raise ConfigError("`url` isn't the address of a Chroma server.", hint="Write e.g. http://localhost:8000.")
     return parts
+
+
+def no_database(place: str, tenant: str, database: str) -> StoreError:
+    """The error for a tenant or database that isn't there."""
+    return StoreError(
+        f"Chroma at {place} has no database {database!r} of a tenant {tenant!r}.",
+        hint="Make it with chromadb.AdminClient, or set `tenant` and `database` to ones that are there.",
+    )

@@ -16,7 +16,7 @@ from chromadb.errors import ChromaError, InternalError, NotFoundError
 
 from leadline.errors import StoreError
 from leadline.stores import chroma_files, index_files
-from leadline.stores.chroma_client import Vanished
+from leadline.stores.chroma_client import Vanished, no_database
 
 # Chroma 1.5.9 may never return from a write to a full disk, so it isn't let near one. It keeps what is written in its
 # queue, its journal and its index at the same time.
@@ -124,11 +124,3 @@ class EmbeddedChroma:
             ) from error
         except ChromaError as error:
             raise StoreError(f"Chroma at {self._folder} refused: {error}.") from error
-
-
-def no_database(place: str, tenant: str, database: str) -> StoreError:
-    """The error for a tenant or database that isn't there."""
-    return StoreError(
-        f"Chroma at {place} has no database {database!r} of a tenant {tenant!r}.",
-        hint="Make it with chromadb.AdminClient, or set `tenant` and `database` to ones that are there.",
-    )

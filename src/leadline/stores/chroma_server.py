@@ -18,8 +18,7 @@ from chromadb.config import Settings, System
 from chromadb.errors import ChromaError, NotFoundError, error_types
 
 from leadline.errors import StoreError
-from leadline.stores.chroma_client import Vanished
-from leadline.stores.chroma_embedded import no_database
+from leadline.stores.chroma_client import Vanished, no_database
 
 TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 10.0
