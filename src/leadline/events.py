@@ -147,7 +147,8 @@ class ItemFailed(Event):
 class DocumentsPruned(Event):
     """What a sync deleted, or why it did not (`skipped`, `reason`). `kept` is what the run itself yielded.
 
-    A store counts chunks; the knowledge base counts sources, and `items` names the deleted ones by URI.
+    A store counts chunks; the knowledge base counts sources, and `items` names the deleted ones by URI. Of a dry run
+    it is what would be deleted.
     """
 
     type: Literal["documents_pruned"] = "documents_pruned"

@@ -24,11 +24,18 @@ VECTOR = (np.ones(4, dtype=np.float32),)
 class Shelf:
     """A vector store in memory that notes its calls and fails where it is told to."""
 
-    def __init__(self, ids: Sequence[str] = (), *, failures: int = 0, error: type[StoreError] = StoreError) -> None:
+    def __init__(
+        self,
+        ids: Sequence[str] = (),
+        *,
+        failures: int = 0,
+        error: type[StoreError] = StoreError,
+        deletes: int | None = None,
+    ) -> None:
         self.rows = {chunk_id: ChunkRecord(chunk_id, "old", vectors=VECTOR) for chunk_id in ids}
         self.calls: list[str] = []
         self.deleted: list[int] = []
-        self._failures, self._error = failures, error
+        self._failures, self._error, self._deletes = failures, error, deletes
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,6 +66,8 @@ class Shelf:
         return set(self.rows)
 
     async def delete(self, ids: Sequence[str]) -> int:
+        if len(self.deleted) == self._deletes:
+            await asyncio.Event().wait()  # for ever
         self.deleted.append(len(ids))
         return sum(self.rows.pop(chunk_id, None) is not None for chunk_id in ids)
 
@@ -258,6 +267,22 @@ async def test_deletes_a_thousand_ids_a_call() -> None:
     summary = await steps.sync(shelf, records("a")).run()
     assert summary.pruned == DocumentsPruned(deleted=2500, kept=1)
     assert shelf.deleted == [1000, 1000, 500]
+
+
+async def test_stopped_while_it_deletes_it_does_not_call_that_a_clean_run() -> None:
+    """What is counted was deleted; the reason says that the run did not come to its end."""
+    shelf = Shelf([f"c{number}" for number in range(2500)], deletes=2)
+    step = steps.sync(shelf, records("a"))
+    run = asyncio.create_task(step.run())
+    while len(shelf.deleted) < 2:  # noqa: ASYNC110 - the store in memory has nothing to wait for
+        await asyncio.sleep(0)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert step.summary.pruned is not None
+    assert (step.summary.pruned.deleted, step.summary.pruned.skipped) == (2000, False)
+    assert "stopped while it deleted" in step.summary.pruned.reason
+    assert len(shelf.rows) == 501
 
 
 async def test_the_later_of_two_batches_with_one_id_wins() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,11 +54,12 @@ class Options:
         """Where the source comes from."""
         return self.root if isinstance(self.root, str) else self.root.get(draft.uri, "")
 
-    def covers(self, source: SourceInfo) -> bool:
-        """Whether a stored source comes from where the stream does. Of one root for all, an empty one covers all."""
-        if isinstance(self.root, str):
-            return self.root in ("", source.root)
-        return source.root != "" and source.root in self.root.values()
+    def coming_from_there(self, sources: Iterable[SourceInfo]) -> list[SourceInfo]:
+        """The stored sources that come from where the stream does; of one root for all, an empty one means all."""
+        if self.root == "":
+            return list(sources)
+        roots = {self.root} if isinstance(self.root, str) else set(self.root.values()) - {""}
+        return [source for source in sources if source.root in roots]
 
 
 def save(current: Current, upstream: Sources, options: Options) -> SourceStep:
@@ -127,7 +128,7 @@ class _Saving:
 
     def _gone(self, kept: set[str]) -> list[SourceInfo]:
         sources = list_sources(self._current.catalog, self._current.name)
-        return [each for each in sources if each.doc_id not in kept and self.options.covers(each)]
+        return [each for each in self.options.coming_from_there(sources) if each.doc_id not in kept]
 
     async def _put(self, drafts: Sequence[SourceDraft], root: str) -> list[PutReport]:
         if self.options.dry_run:

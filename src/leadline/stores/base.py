@@ -162,7 +162,10 @@ class Store(Protocol):
         allow_empty: bool = False,
     ) -> Step:
         """Like `save`; then removes what the run did not yield, unless it raised, was stopped early, had a failed item
-        or was empty (without `allow_empty`). A DocumentsPruned event says what was removed, or why nothing was."""
+        or was empty (without `allow_empty`). A DocumentsPruned event says what was removed, or why nothing was.
+
+        The stream must hold all that the store is to keep: one store for each stream that is synced.
+        """
         ...
 
 

@@ -12,6 +12,7 @@ from leadline.stores.lazy import Tell
 
 T = TypeVar("T")
 STOPPED: Final = "the run was stopped early"
+DELETING: Final = "the run was stopped while it deleted, so more may be gone than is counted here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,10 @@ async def then_prune(items: AsyncGenerator[T, None], pruning: Pruning[T], tell: 
         if reason := _why_not(pruning.failures(), bool(kept) or pruning.allow_empty):
             outcome = outcome.model_copy(update={"reason": reason})
         else:
-            async for so_far in pruning.prune(kept):
-                outcome = so_far
+            outcome = done = outcome.model_copy(update={"skipped": False, "reason": DELETING})
+            async for done in pruning.prune(kept):
+                outcome = done.model_copy(update={"reason": DELETING})
+            outcome = done
     except Exception as error:
         outcome = outcome.model_copy(update={"reason": f"the run failed: {error}"})
         raise
