@@ -236,7 +236,7 @@ async def test_killed_writer_loses_nothing_acknowledged(tmp_path: Path) -> None:
     ) as writer:
         assert writer.stdout is not None
         acknowledged = 0
-        while acknowledged < 800:
+        while acknowledged < 400:
             acknowledged = int(writer.stdout.readline())
         writer.send_signal(signal.SIGKILL)
         acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])

@@ -32,7 +32,7 @@ TESTS = st.one_of(
 WHERES = st.dictionaries(KEYS.filter(lambda key: not key.startswith("$")), TESTS, min_size=1, max_size=2)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=st.lists(st.dictionaries(KEYS, VALUES, max_size=3), min_size=1, max_size=6), where=WHERES)
 async def test_filters_mean_what_the_portable_one_means(
     stored: list[dict[str, Any]], where: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
