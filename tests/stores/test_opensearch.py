@@ -1,44 +1,23 @@
-"""OpenSearch: the requests are in the documented form, and what goes wrong on the way is said.
+"""OpenSearch: the requests are in the documented form, and words and vectors are found by it.
 
 The stand-in (`tests/servers/opensearch_server.py`) speaks the documented wire format and refuses everything else; it is
 not OpenSearch. Words are analysed and ranked by `osmem-server`, a fake over real HTTP. The contract suite runs on both,
 and on a real server where LEADLINE_TEST_OPENSEARCH_URL names one. Pages cited are at docs.opensearch.org/latest.
 """
 
-import datetime
 import json
-import ssl
-from collections.abc import Iterator
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from opensearchpy import AsyncOpenSearch
-from tests.servers.opensearch_query import passes
-from tests.servers.opensearch_server import OpenSearchStandIn, serve
-from tests.stores.test_filters import FIELDS, FILTERS
+from tests.servers.opensearch_server import OpenSearchStandIn
+from tests.stores.width_two import EAST, NORTH, NORTH_EAST, chunk, vector
 
 from leadline.analysis import Analyzer
-from leadline.errors import ConfigError, InvalidFilter, ManifestMismatch, StoreError
-from leadline.stores import filters, open_lexical_store, open_vector_store, opensearch_schema
-from leadline.stores.base import ChunkRecord
+from leadline.errors import InvalidFilter, ManifestMismatch, StoreError
+from leadline.stores import open_lexical_store, opensearch_schema
 from leadline.stores.opensearch import OpenSearchVectorStore
-
-EAST, NORTH, NORTH_EAST = ([1.0, 0.0], [0.0, 1.0], [0.8, 0.6])
-
-
-def chunk(chunk_id: str, *vectors: list[float], text: str = "quokka", **fields: Any) -> ChunkRecord:
-    """A chunk with vectors of width 2."""
-    return ChunkRecord(chunk_id, "d", text, tuple(np.array(each, dtype=np.float32) for each in vectors), fields)
-
-
-def vector(numbers: list[float]) -> Any:
-    """A vector to search by."""
-    return np.array(numbers, dtype=np.float32)
 
 
 def bodies(standin: OpenSearchStandIn, path: str) -> list[Any]:
@@ -274,199 +253,3 @@ class TestWords:
             assert {hit.chunk_id for hit in await words.lexical_search("quokka", k=5)} == {"a", "bare", "zero"}
             assert await vectors.upsert([chunk("a")]) == 1
             assert await vectors.all_ids() == set()
-
-
-class TestFilters:
-    """The portable filter as Query DSL is exact."""
-
-    @given(where=FILTERS, fields=FIELDS)
-    def test_query_means_what_the_filter_means(self, where: dict[str, Any], fields: dict[str, Any]) -> None:
-        """For random filters and fields: OpenSearch lets through just what passes."""
-        query = opensearch_schema.filter_query(where)
-        assert passes(query, {"fields": opensearch_schema.terms(fields)}) is filters.matches(where, fields)
-
-    @pytest.mark.parametrize(
-        ("where", "fields", "expected"),
-        [
-            ({"a": {"$gt": 2**53}}, {"a": 2**53 + 1}, True),
-            ({"a": 2.0**53}, {"a": 2**53 + 1}, False),
-            ({"a": {"$lt": -(2**62)}}, {"a": -(2**62) - 1}, True),
-            ({"a": {"$gt": 2**62}}, {"a": 10**400}, True),
-            ({"a": {"$lt": 2**62}}, {"a": -(10**400)}, True),
-            ({"a": {"$gt": 1e300}}, {"a": 2**70}, False),
-            ({"a": 2.0**70}, {"a": 2**70 + 1}, False),
-            ({"a": {"$lt": 0}}, {"a": float("-inf")}, True),
-            ({"a": {"$ne": 1}}, {"a": float("nan")}, True),
-            ({"a": {"$gt": 1}}, {"a": float("nan")}, False),
-            ({"a": 0.0}, {"a": -0.0}, True),
-            ({"a=b": "c"}, {"a": "b=c"}, False),
-            ({"a%": "c"}, {"a%": "c"}, True),
-            ({"a": "x" * 5000}, {"a": "x" * 5000}, True),
-            ({"a": "x" * 5000}, {"a": "x" * 5001}, False),
-            ({"a": {"$gt": "x" * 4000}}, {"a": "x" * 5000}, True),
-            ({"k" * 600: 1}, {"k" * 600: 1}, True),
-            ({"k" * 600: 1}, {"k" * 601: 1}, False),
-            ({"a": {"$gt": "\uffff"}}, {"a": "\U00010000"}, True),
-        ],
-    )
-    def test_edges(self, where: dict[str, Any], fields: dict[str, Any], expected: bool) -> None:
-        """Numbers beyond what a double holds, long strings and names, and signs of our own are told apart."""
-        assert filters.matches(where, fields) is expected
-        document = {"fields": opensearch_schema.terms(fields)}
-        assert passes(opensearch_schema.filter_query(where), document) is expected
-        assert all(len(term.encode()) <= 32_766 for term in document["fields"])
-
-    def test_range_of_a_very_long_string_is_refused(self) -> None:
-        """Only the first characters of a string are in order; a longer bound has no exact form."""
-        with pytest.raises(InvalidFilter, match="4001 characters"):
-            opensearch_schema.filter_query({"a": {"$gte": "x" * 4001}})
-
-    @given(st.lists(st.one_of(st.integers(-(2**63), 2**63), st.floats(allow_nan=False))))
-    def test_numbers_keep_their_order_as_text(self, numbers: list[float]) -> None:
-        """Sorted as text they are sorted as numbers, and equal ones are the same text."""
-        spelt = {opensearch_schema.sortable(number) for number in numbers}
-        assert len(spelt) == len(set(numbers))
-        assert sorted(map(opensearch_schema.sortable, numbers)) == list(
-            map(opensearch_schema.sortable, sorted(numbers))
-        )
-
-
-class TestFailures:
-    """A failure is never read as success, and tells no secret."""
-
-    async def test_refused_document_is_an_error(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """One item of a bulk that failed fails the call, naming it; the others are written."""
-        opensearch_standin.refused_ids["b"] = [400]
-        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
-            with pytest.raises(StoreError, match=r"refused 1 of 2 documents; the first is b: said_to_fail"):
-                await store.upsert([chunk("a", EAST), chunk("b", EAST)])
-            assert await store.all_ids() == {"a"}
-
-    async def test_document_refused_for_haste_is_sent_again(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """429 for an item means later."""
-        opensearch_standin.refused_ids["b"] = [429]
-        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
-            assert await store.upsert([chunk("a", EAST), chunk("b", EAST)]) == 0
-            assert await store.all_ids() == {"a", "b"}
-
-    async def test_partial_answer_is_an_error(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """Hits of some shards alone are not the best hits, and a count of some is no count."""
-        async with OpenSearchVectorStore(url=opensearch_standin.url, index="i") as store:
-            await store.upsert([chunk("a", EAST)])
-            opensearch_standin.failed_shards = 1
-            for asked in (store.search(vector(EAST), k=1), store.count(), store.all_ids()):
-                with pytest.raises(StoreError, match="gave no answer"):
-                    await asked
-
-    async def test_wrong_password_is_said_and_not_shown(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """Neither in the message nor in the error behind it."""
-        opensearch_standin.credentials = "me:right"
-        url = opensearch_standin.url
-        for store in (
-            OpenSearchVectorStore(url=url, user="me", password="wr0ng"),
-            OpenSearchVectorStore(url=url.replace("//", "//me:wr0ng@")),
-        ):
-            with pytest.raises(StoreError, match="user and password") as caught:
-                async with store:
-                    pass
-            shown = f"{caught.value} {caught.value.__cause__!r} {vars(store)}"
-            assert "wr0ng" not in shown
-            assert url in shown
-        async with OpenSearchVectorStore(url=url.replace("//", "//me:right@")) as opened:
-            await opened.ensure_ready(2)
-
-    @pytest.mark.parametrize(("status", "told"), [(403, "may not do this"), (400, "refused a request"), (409, "409")])
-    async def test_refusals_are_named(self, opensearch_standin: OpenSearchStandIn, status: int, told: str) -> None:
-        """By what the server says."""
-        opensearch_standin.status = status
-        with pytest.raises(StoreError, match=told):
-            async with OpenSearchVectorStore(url=opensearch_standin.url):
-                pass
-
-    async def test_dead_server_is_said(self, unused_tcp_port: int) -> None:
-        """With its address, on opening."""
-        with pytest.raises(StoreError, match=f"127.0.0.1:{unused_tcp_port} can't be reached"):
-            async with OpenSearchVectorStore(url=f"http://127.0.0.1:{unused_tcp_port}"):
-                pass
-
-    async def test_slow_server_is_said(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """After the time-out."""
-        opensearch_standin.delay_s = 0.5
-        with pytest.raises(StoreError, match=r"no answer within 0\.1 s"):
-            async with OpenSearchVectorStore(url=opensearch_standin.url, timeout=0.1):
-                pass
-
-    async def test_other_width_metric_and_owner_are_refused(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """An index that was built otherwise is not written to."""
-        url = opensearch_standin.url
-        async with OpenSearchVectorStore(url=url, index="i") as store:
-            await store.upsert([chunk("a", EAST)])
-            with pytest.raises(ManifestMismatch, match="width 2, not vectors of width 3"):
-                await store.ensure_ready(3)
-            with pytest.raises(ManifestMismatch, match="width 3"):
-                await store.upsert([chunk("b", [1.0, 0.0, 0.0])])
-            with pytest.raises(ManifestMismatch, match="width 3"):
-                await store.search(vector([1.0, 0.0, 0.0]), k=1)
-        with pytest.raises(ManifestMismatch, match="cosinesimil, not by l2"):
-            async with OpenSearchVectorStore(url=url, index="i", metric_type="l2"):
-                pass
-        opensearch_standin.indexes["i"].body["mappings"].pop("_meta")
-        with pytest.raises(ManifestMismatch, match="wasn't made by this version"):
-            async with OpenSearchVectorStore(url=url, index="i"):
-                pass
-
-    @pytest.mark.parametrize("url", ["", "localhost:9200", "ftp://h", "http://h:x", "http://"])
-    def test_wrong_address_is_refused(self, url: str) -> None:
-        """Before anything is sent."""
-        with pytest.raises(ConfigError, match="address"):
-            OpenSearchVectorStore(url=url)
-
-    def test_settings_have_to_say_where(self) -> None:
-        """A server's index is in no data folder."""
-        with pytest.raises(ConfigError, match="url"):
-            open_vector_store("opensearch", path=Path())
-
-    async def test_closed_store_says_so(self, opensearch_standin: OpenSearchStandIn) -> None:
-        """Outside `async with` nothing works."""
-        store = OpenSearchVectorStore(url=opensearch_standin.url)
-        with pytest.raises(StoreError, match="isn't open"):
-            await store.count()
-
-
-@pytest.fixture
-def https_standin(tmp_path: Path) -> Iterator[OpenSearchStandIn]:
-    """A stand-in behind a certificate that nobody trusts."""
-    x509 = pytest.importorskip("cryptography.x509", reason="a certificate is made with the package cryptography")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=9))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    kind = serialization.Encoding.PEM
-    secret = key.private_bytes(kind, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (tmp_path / "server.pem").write_bytes(secret + certificate.public_bytes(kind))
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(tmp_path / "server.pem")
-    yield from serve(tls)
-
-
-async def test_certificates_are_verified_unless_told_otherwise(https_standin: OpenSearchStandIn) -> None:
-    """An unknown certificate is refused, and nothing is sent."""
-    with pytest.raises(StoreError, match="no certificate that can be verified"):
-        async with OpenSearchVectorStore(url=https_standin.url, user="me", password="secret"):
-            pass
-    assert https_standin.requests == []
-    async with OpenSearchVectorStore(url=https_standin.url, verify_certs=False) as store:
-        await store.ensure_ready(2)

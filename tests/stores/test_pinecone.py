@@ -10,29 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import example, given
-from tests.servers.pinecone_query import passes
 from tests.servers.pinecone_server import KEY, Index, PineconeStandIn
-from tests.stores.test_filters import FIELDS, FILTERS
+from tests.stores.width_two import EAST, NORTH, NORTH_EAST, chunk, vector
 
 from leadline.errors import ConfigError, ManifestMismatch, StoreError
-from leadline.stores import filters, open_vector_store, pinecone_payloads
-from leadline.stores.base import ChunkRecord
+from leadline.stores import open_vector_store
 from leadline.stores.pinecone import PineconeVectorStore
-
-EAST, NORTH, NORTH_EAST = ([1.0, 0.0], [0.0, 1.0], [0.8, 0.6])
-
-
-def chunk(chunk_id: str, *vectors: list[float], **fields: Any) -> ChunkRecord:
-    """A chunk with vectors of width 2."""
-    return ChunkRecord(chunk_id, "d", "text", tuple(np.array(each, dtype=np.float32) for each in vectors), fields)
-
-
-def vector(numbers: list[float]) -> Any:
-    """A vector to search by."""
-    return np.array(numbers, dtype=np.float32)
 
 
 def sent(standin: PineconeStandIn, path: str) -> list[Any]:
@@ -213,48 +197,6 @@ class TestScores:
             hits = await store.search(vector(EAST), k=3)
         assert [hit.chunk_id for hit in hits] == ["same", "near", "far"]
         assert hits[0].score == pytest.approx(best)
-
-
-class TestFilters:
-    """The portable filter, as far as Pinecone has words for it."""
-
-    @given(where=FILTERS, fields=FIELDS)
-    @example(where={"a": {"$gt": 2}}, fields={"a": 2**60})
-    @example(where={"a": {"$lt": 2**60}}, fields={"a": 5})
-    @example(where={"$not": {"$x": 1}}, fields={"$x": 2})
-    @example(where={"a": {"$in": [1, True]}}, fields={"a": True})
-    @example(where={"leadline:rest": 1}, fields={"leadline:rest": 1})
-    @example(where={"a": {"$gt": 1}}, fields={"a": float("inf")})
-    def test_query_lets_through_all_that_passes(self, where: dict[str, Any], fields: dict[str, Any]) -> None:
-        """Random filters and fields, whatever `$ne` makes of a missing field; what is read back decides the same."""
-        record = ChunkRecord("c", "d", vectors=(vector(EAST),), fields=fields)
-        [[stored]] = pinecone_payloads.batches([record])
-        metadata = json.loads(json.dumps(stored["metadata"]))
-        all_fields = filters.fields_of(record)
-        assert pinecone_payloads.fields(metadata) == all_fields
-        if filters.matches(where, all_fields):
-            narrowed = pinecone_payloads.native(where) or {}
-            assert all(passes(narrowed, metadata, missing_is_unequal=choice) for choice in (True, False))
-
-    async def test_filter_without_words_is_answered_from_what_comes_back(self, store: PineconeVectorStore) -> None:
-        """An order of strings: more is fetched until enough passes."""
-        async with store:
-            await store.upsert([*(chunk(f"c{n}", EAST, day="2024-01-01") for n in range(300)), chunk("x", NORTH)])
-            await store.upsert([chunk("late", NORTH_EAST, day="2025-01-01")])
-            hits = await store.search(vector(EAST), k=1, where={"day": {"$gte": "2024-06-01"}})
-        assert [hit.chunk_id for hit in hits] == ["late"]
-
-    async def test_filter_that_cannot_be_answered_is_an_error(
-        self, pinecone_standin: PineconeStandIn, store: PineconeVectorStore
-    ) -> None:
-        """Pinecone gives 10,000 vectors; what may be behind them is not called nothing."""
-        async with store:
-            pinecone_standin.indexes["i"].vectors["n"] = {
-                f"c{n}": {"id": f"c{n}", "values": EAST, "metadata": {"day": "2024"}} for n in range(10_001)
-            }
-            with pytest.raises(StoreError, match="can't answer this filter"):
-                await store.search(vector(EAST), k=1, where={"day": {"$gt": "2025"}})
-            assert await store.search(vector(EAST), k=1, where={"day": {"$in": ["2025"]}}) == []
 
 
 class TestFailures:
