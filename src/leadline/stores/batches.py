@@ -170,8 +170,7 @@ async def _next_batch(queue: _Queue, free: asyncio.Semaphore, policy: Policy, we
     weight, deadline = 0, None
     while weight < policy.batch_size:
         try:
-            async with asyncio.timeout_at(deadline):
-                item = await queue.get()
+            item = queue.get_nowait() if queue.qsize() else await _get(queue, deadline)
         except TimeoutError:
             break
         if isinstance(item, _End):
@@ -182,3 +181,8 @@ async def _next_batch(queue: _Queue, free: asyncio.Semaphore, policy: Policy, we
         weight += weigh(item)
         deadline = deadline or asyncio.get_running_loop().time() + policy.window_s
     return batch
+
+
+async def _get(queue: _Queue, deadline: float | None) -> Any:
+    async with asyncio.timeout_at(deadline):
+        return await queue.get()
