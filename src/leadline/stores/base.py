@@ -149,8 +149,9 @@ class Store(Protocol):
         both are yielded. Without a usable vector a vector store refuses a record: ItemFailed, and it isn't yielded.
 
         `skip_existing`: an upstream that embeds or reads text (`steps.Unfinished`) does so only for ids the store
-        lacks; the others come back as they are: id and fields, perhaps without text and vectors. Closed early, what was
-        read is stored. Raises StoreError when a batch fails after the retries.
+        lacks; the others come back as they are: id and fields, perhaps without text and vectors. Ids say nothing of the
+        model, so each embedding configuration needs a store of its own. Closed early, what was read is stored. Raises
+        StoreError when a batch fails after the retries.
         """
         ...
 
