@@ -1,6 +1,7 @@
 """What is a Chroma server's own: where it is, what it is sent, and what happens when it goes away."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,9 +13,11 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
+from tests.servers.certificates import self_signed_context
 from tests.servers.chroma_server import new_server
 
 from leadline.errors import ConfigError, InvalidFilter, ManifestMismatch, StoreError
+from leadline.stores import chroma_server as client
 from leadline.stores import open_vector_store
 from leadline.stores.base import ChunkRecord, Vector
 from leadline.stores.chroma import ChromaVectorStore
@@ -94,12 +97,29 @@ async def test_other_servers_are_not_taken_for_chroma(status: int, body: bytes, 
             pass
 
 
-async def test_no_certificate_no_connection(recorder: Recorder) -> None:
-    """https is verified: a server that can't prove itself gets nothing."""
-    with pytest.raises(StoreError, match="can't be reached"):
-        async with ChromaVectorStore(url=recorder.url.replace("http:", "https:"), headers={"X-Token": "secret"}):
-            pass
-    assert recorder.headers == []
+async def test_certificates_are_checked(tmp_path: Path) -> None:
+    """A server whose certificate nobody vouches for is sent no request, and no header."""
+    got: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.read(1))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self_signed_context(tmp_path)) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(StoreError, match="CERTIFICATE_VERIFY_FAILED"):
+            async with ChromaVectorStore(url=f"https://127.0.0.1:{port}", headers={"X-Token": "secret"}):
+                pass
+    assert got == []
+
+
+async def test_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes the connection and says nothing is an error, not a wait without end."""
+    monkeypatch.setattr(client, "TIMEOUT_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections without an accept
+        store = ChromaVectorStore(url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(StoreError, match="ReadTimeout"):
+            await store.__aenter__()
 
 
 @pytest.mark.parametrize("option", ["tenant", "database"])
