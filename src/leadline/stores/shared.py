@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from filelock import FileLock, Timeout
 
 from leadline.errors import StoreError
-from leadline.stores import shared_messages, steps
+from leadline.stores import index_files, shared_messages, steps
 from leadline.stores.base import ChunkRecord, Failed, Hit, Policy, Stats, Vector, VectorStore, Where
 from leadline.stores.shared_host import LOOPBACK, Host, host_file
 
@@ -162,7 +162,7 @@ class SharedVectorStore:
         except Timeout:
             return False
         except OSError as error:
-            raise StoreError(f"The lock of the index in {self._path} can't be taken: {error.strerror}.") from error
+            raise index_files.unusable(self._path, error) from error
         return True
 
     def _answers(self) -> bool:
