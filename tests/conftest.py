@@ -17,6 +17,7 @@ pytest_plugins = (
     "tests.servers.opensearch_server",
     "tests.servers.pinecone_server",
     "tests.servers.postgres",
+    "tests.servers.s3",
 )
 
 

@@ -126,7 +126,7 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
     Any number of processes may have it open at once; changes take turns. Raises StoreDamaged, StoreError,
     ConfigError.
     """
-    check_backends(settings.vector_backend, settings.lexical_backend)
+    check_backends(settings.vector_backend, settings.lexical_backend, settings.content_backend)
     url = settings.catalog_url
     catalog = Catalog(settings.data_dir, None if url is None else url.get_secret_value())
     async with AsyncExitStack() as stack:

@@ -60,15 +60,17 @@ LEXICAL_BACKENDS = _by_name(
 )
 CONTENT_BACKENDS = _by_name(
     _Backend("catalog", "catalog_content", "CatalogChunkStore"),
+    _Backend("s3", "s3", "ObjectChunkStore"),
 )
 # The options that say which server a store is on; without one it is in the data folder.
 _ELSEWHERE = ("url", "host", "index")
 
 
-def check_backends(vector: str, lexical: str) -> None:
+def check_backends(vector: str, lexical: str, content: str) -> None:
     """Raises ConfigError for the name of a backend that there isn't."""
     _named("vector", VECTOR_BACKENDS, vector)
     _named("lexical", LEXICAL_BACKENDS, lexical)
+    _named("content", CONTENT_BACKENDS, content)
 
 
 def is_elsewhere(options: Mapping[str, Any]) -> bool:
