@@ -147,6 +147,17 @@ async def test_indexes_built_with_other_settings_are_refused(
         assert len(await (await library.collection()).search("fact")) == 1
 
 
+async def test_texts_kept_elsewhere_are_refused(settings: Settings, draft: MakeDraft) -> None:
+    """They would seem to be lost; a reindex could not bring them either."""
+    await put_one(settings, draft("a.md", "One fact."))
+    elsewhere = settings.model_copy(update={"content_backend": "s3", "content_options": {"url": "s3://bucket"}})
+    async with open_library(elsewhere) as library:
+        with pytest.raises(ManifestMismatch, match="LEADLINE_CONTENT_BACKEND"):
+            await library.collection()
+        with pytest.raises(ManifestMismatch, match="LEADLINE_CONTENT_BACKEND"):
+            await library.reindex(recut=lambda source: source)
+
+
 async def test_another_model_of_the_same_width_is_refused(
     settings: Settings, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
 ) -> None:

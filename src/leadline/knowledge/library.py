@@ -13,7 +13,7 @@ from leadline.knowledge import opening
 from leadline.knowledge.base import KnowledgeBase
 from leadline.knowledge.current import Current
 from leadline.knowledge.gate import Gate
-from leadline.knowledge.manifest import settings_of
+from leadline.knowledge.manifest import check_content, settings_of
 from leadline.knowledge.opened import Opened
 from leadline.knowledge.places import INDEXES
 from leadline.knowledge.reindex import Reindex
@@ -92,6 +92,7 @@ class Library:
         StoreError, ModelError, LeaseHeld.
         """
         await self._ensure_known(name)
+        check_content(name, await asyncio.to_thread(stored_manifests, self.catalog, name), self.settings)
         async with opening.open_content(name, self.settings, self.catalog) as content:
             building = Reindex(name, self.settings, self.catalog, content, self.embedder, self.gate, recut, told)
             return await building.run(everything=everything, dry_run=dry_run)

@@ -14,7 +14,14 @@ ENTITY_RULES: Final = 1  # raised when `leadline.entities` finds other names in 
 MADE_WITH: Final = "settings"
 Manifest = dict[str, Any]
 
-_SETTINGS: Final = ("embedding_model", "vector_backend", "lexical_backend", "stemmer", "chunk_tokens")
+_SETTINGS: Final = (
+    "embedding_model",
+    "vector_backend",
+    "lexical_backend",
+    "content_backend",
+    "stemmer",
+    "chunk_tokens",
+)
 _SETTING_OF: Final = {
     ("vector", "backend"): "LEADLINE_VECTOR_BACKEND",
     ("bm25", "backend"): "LEADLINE_LEXICAL_BACKEND",
@@ -59,6 +66,17 @@ def cut_otherwise(stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]
 
 def _relevant(manifest: Manifest) -> Manifest:
     return {key: value for key, value in manifest.items() if key != MADE_WITH}
+
+
+def check_content(collection: str, stored: Mapping[str, Manifest], settings: Settings) -> None:
+    """Raises ManifestMismatch if the texts of the collection are kept elsewhere than these settings say."""
+    for manifest in stored.values():
+        former = manifest[MADE_WITH]["content_backend"]
+        if former != settings.content_backend:
+            raise ManifestMismatch(
+                f"The texts of the collection {collection} are kept in {former}, not in {settings.content_backend}.",
+                hint="Set LEADLINE_CONTENT_BACKEND back, or ingest again into another collection or data folder.",
+            )
 
 
 def check_manifests(collection: str, stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> None:

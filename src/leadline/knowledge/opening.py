@@ -11,7 +11,7 @@ from leadline.errors import StoreDamaged
 from leadline.knowledge import places
 from leadline.knowledge.changes import replay
 from leadline.knowledge.gate import Gate
-from leadline.knowledge.manifest import check_manifests, manifests_for
+from leadline.knowledge.manifest import check_content, check_manifests, manifests_for
 from leadline.knowledge.opened import Legs, Opened
 from leadline.knowledge.verify import count_differences
 from leadline.models.base import Embedder
@@ -30,7 +30,9 @@ async def open_collection(name: str, settings: Settings, catalog: Catalog, embed
     Raises ManifestMismatch if they were built with other settings, StoreDamaged, StoreError.
     """
     wanted = await asyncio.to_thread(manifests_for, settings, embedder)
-    check_manifests(name, await asyncio.to_thread(stored_manifests, catalog, name), wanted)
+    stored = await asyncio.to_thread(stored_manifests, catalog, name)
+    check_content(name, stored, settings)
+    check_manifests(name, stored, wanted)
     builds = await asyncio.to_thread(current_builds, catalog, name)
     if builds.keys() == wanted.keys() and await asyncio.to_thread(_are_there, settings, name, builds):
         return await open_build(name, settings, catalog, embedder, gate, builds)
