@@ -28,7 +28,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@$(INSTALL) $(TORCH) -e '.[test]'
 	@touch $@
 
-.PHONY: install demo check test studio clean
+.PHONY: install demo check test crash studio clean
 install: $(VENV)/.installed ## make .venv and install Leadline
 
 demo: $(VENV)/.installed ## ingest examples/ and ask three questions
@@ -42,6 +42,9 @@ check: $(VENV)/.installed-test ## lint, types, import directions
 
 test: check ## check, then the whole test suite
 	$(BIN)/pytest
+
+crash: $(VENV)/.installed-test ## kill processes at every write step and 100 times at random
+	LEADLINE_CRASH_ROUNDS=100 $(BIN)/pytest tests/knowledge/test_crash.py tests/knowledge/test_crash_random.py
 
 studio: $(VENV)/.installed-test ## LangGraph Studio's server on 127.0.0.1:2024, offline, no key
 	$(BIN)/langgraph dev --host 127.0.0.1 --port 2024 --no-browser --no-reload

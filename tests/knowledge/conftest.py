@@ -1,10 +1,11 @@
 """What tests of the knowledge base share: an open library over real stores, and drafts made from texts."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.knowledge import crash_client
 
 from leadline.config import Settings, load_settings
 from leadline.drafts import ChunkDraft, FieldValue, SourceDraft
@@ -45,3 +46,10 @@ def draft() -> MakeDraft:
         return SourceDraft(name, name.rpartition("/")[2], digest, tuple(chunks), metadata=metadata)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def crasher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[crash_client.Crasher]:
+    """The program that has processes killed."""
+    with crash_client.crasher(tmp_path_factory.mktemp("crash")) as crasher:
+        yield crasher

@@ -1,160 +1,121 @@
-"""A process killed at any point of a put or a deletion leaves a collection that opens, agrees, and holds whole sources.
+"""A process killed before any of its write steps leaves a collection that opens, agrees, and holds whole sources.
 
-What had reached the catalog with its text is finished by the next opening; what had not never was.
+What had reached the catalog is finished by the next opening; what had not never was. `make crash` kills at every step
+of every change; `make test` at every step of a put, a replacement and a deletion, and at some of the others.
 """
 
-import asyncio
-import hashlib
 import random
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from tests.knowledge.crash_client import THOROUGH, Crasher
 
-from leadline.config import load_settings
-from leadline.drafts import ChunkDraft, SourceDraft
-from leadline.knowledge import KnowledgeBase, VerifyReport, open_library
-
-OLD = ["The harbour fee in Quokkaville is 10.", "The harbour opens at nine."]
-NEW = ["The harbour fee in Numbatville is 20.", "The harbour opens at nine.", "Dogs are welcome."]
+STORED = {"plan": 1, "tide": 1, "crane": 1}
+SOME = 6  # steps of the less frequent changes
 
 
-@pytest.fixture(scope="module")
-def crasher() -> Iterator["subprocess.Popen[str]"]:
-    """The program that dies on demand, warmed up."""
-    command = [sys.executable, str(Path(__file__).parent / "crashing.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        process.kill()
+@dataclass(frozen=True)
+class Case:
+    """A change: what it starts from, how it is made, and which versions of the sources there are before and after."""
+
+    action: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    start: str = "stored"
+    at_once: bool = False  # nobody ever sees some sources before it and some after it
+    every: bool = False
+    job: Mapping[str, Any] = field(default_factory=dict)
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with the old version of one source and another source beside it."""
-    folder = tmp_path_factory.mktemp("crash") / "data"
-    asyncio.run(fill(folder))
-    return folder
+CASES = {
+    "put": Case("put", STORED, STORED | {"ferry": 2}, every=True),
+    "replacement": Case("replace", STORED, STORED | {"plan": 2}, every=True),
+    "deletion": Case("delete", STORED, {"tide": 1, "crane": 1}, every=True),
+    "sync": Case("sync", STORED, {"plan": 2, "tide": 1, "ferry": 2}),
+    "clear": Case("clear", STORED, {}, at_once=True),
+    "repair": Case("repair", STORED, STORED, start="damaged"),
+    "reindex with other chunks": Case(
+        "reindex",
+        STORED,
+        STORED,
+        at_once=True,
+        job={"settings": {"chunk_tokens": 200}, "settings_before": {}, "from_start": True},
+    ),
+    "reindex with another backend": Case(
+        "reindex",
+        STORED,
+        STORED,
+        at_once=True,
+        job={"settings": {"vector_backend": "faiss"}, "settings_before": {}, "from_start": True},
+    ),
+    "first opening": Case("open", {}, {}, start="nothing", job={"from_start": True}),
+    "opening after a killed replacement": Case(
+        "open", STORED | {"plan": 2}, STORED | {"plan": 2}, start="replacing", job={"from_start": True}
+    ),
+    "opening after a killed deletion": Case(
+        "open", {"tide": 1, "crane": 1}, {"tide": 1, "crane": 1}, start="deleting", job={"from_start": True}
+    ),
+}
 
 
-async def fill(folder: Path) -> None:
-    """Puts the two sources in."""
-    async with open_library(load_settings(data_dir=folder)) as library:
-        kb = await library.collection()
-        await kb.put([source("plan.md", OLD), source("other.md", ["Gulls may not be fed."])])
+def start(crasher: Crasher, name: str) -> dict[str, Any]:
+    """What a job needs to begin with a copy of the folder of this name."""
+    if name == "nothing":
+        return {}
+    stored = crasher.template("stored", action="fill")
+    make = {
+        "damaged": {"action": "damage", "from_start": True, "look": False},
+        "replacing": {"action": "replace", "kill": "before ChromaVectorStore.upsert 1", "look": False},
+        "deleting": {"action": "delete", "kill": "before ChromaVectorStore.delete 1", "look": False},
+    }
+    if name in make:
+        stored = crasher.template(name, template=str(stored), **make[name])
+    return {"template": str(stored)}
 
 
-def source(name: str, passages: list[str]) -> SourceDraft:
-    """A draft."""
-    chunks = tuple(ChunkDraft(text, 0, len(text)) for text in passages)
-    return SourceDraft(name, name, hashlib.sha256("\n".join(passages).encode()).hexdigest(), chunks)
+def chosen(case: Case, steps: list[str]) -> list[str]:
+    """The steps to kill at."""
+    if case.every or THOROUGH:
+        return steps
+    return random.Random(len(steps)).sample(steps, min(SOME, len(steps)))
 
 
-def crash(process: "subprocess.Popen[str]", folder: Path, action: str, point: str) -> str:
-    """Does the action in a process that dies at the point; whether it died."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{folder}\t{action}\t{point}\n")
-    process.stdin.flush()
-    return process.stdout.readline().strip()
+def wrongs(case: Case, result: Mapping[str, Any]) -> list[str]:
+    """What is not as it must be after a kill."""
+    wrong = [] if result["status"] == "killed" else [f"it was not killed: {result['error']}"]
+    if case.action != "repair" or result["done"]:  # before, the damage was there
+        wrong += wrongs_found(case, result["found"], result["acknowledged"])
+    if result.get("again", expected := {"versions": dict(case.after), "problems": []}) != expected:
+        wrong.append(f"made again, it comes to {result['again']}")
+    return wrong
 
 
-async def reopened(folder: Path) -> tuple[VerifyReport, dict[str, list[str]], list[str]]:
-    """Opens the folder again: the comparison, what each leg finds, and the file names."""
-    async with open_library(load_settings(data_dir=folder, lock_timeout_s=5)) as library:
-        kb = await library.collection()
-        assert kb.problems == ()
-        return await kb.verify(), await found(kb), [s.file_name for s in await kb.list_sources()]
+def wrongs_found(case: Case, found: Mapping[str, Any], acknowledged: Mapping[str, int]) -> list[str]:
+    """What the next opening should not have found."""
+    versions = found["versions"]
+    wrong = [f"problems: {found['problems']}"] if found["problems"] else []
+    for name in {*case.before, *case.after, *versions}:
+        if versions.get(name) not in (case.before.get(name), case.after.get(name)):
+            wrong.append(f"{name} has the version {versions.get(name)}")
+    for name, version in acknowledged.items():
+        if versions.get(name, 0) != version:
+            wrong.append(f"{name} was acknowledged as {version} and is {versions.get(name)}")
+    if case.at_once and versions not in (case.before, case.after):
+        wrong.append(f"half done: {versions}")
+    return wrong
 
 
-async def found(kb: KnowledgeBase) -> dict[str, list[str]]:
-    """Leg → the texts that name one of the two towns."""
-    legs = kb.retrievers().items()
-    texts = {name: [d["content"] for d in await leg.search("Quokkaville Numbatville", k=20)] for name, leg in legs}
-    return {name: [text for text in found if "ville" in text] for name, found in texts.items()}
-
-
-def copied(stored: Path, tmp_path: Path) -> Path:
-    """A copy of the data folder to do harm to."""
-    return Path(shutil.copytree(stored, tmp_path / "data"))
-
-
-@pytest.mark.parametrize(
-    ("point", "survivor"),
-    [
-        ("before embedding", OLD),
-        ("after embedding", OLD),
-        ("before the catalog", OLD),
-        ("after the catalog", OLD),
-        ("before the texts", OLD),
-        ("after the texts", NEW),
-        ("before the vector index", NEW),
-        ("after the vector index", NEW),
-        ("after the lexical index", NEW),
-        ("after the graph", NEW),
-        ("before the switch", NEW),
-        ("after the switch", NEW),
-        ("before removing vectors", NEW),
-        ("before removing the texts", NEW),
-        ("after removing the texts", NEW),
-        ("before the sweep", NEW),
-        ("after the sweep", NEW),
-    ],
-)
-async def test_a_killed_replacement_is_whole_or_not_there(
-    crasher: "subprocess.Popen[str]", stored: Path, tmp_path: Path, point: str, survivor: list[str]
-) -> None:
-    """All legs answer with one version, the old one or the new one, and with nothing of the other."""
-    folder = copied(stored, tmp_path)
-    action = tmp_path / "new.txt"
-    action.write_text("\n".join(NEW), encoding="utf-8")
-    assert crash(crasher, folder, str(action), point) == "killed"
-    report, texts, names = await reopened(folder)
-    assert report.ok, report.problems
-    assert texts == {leg: [survivor[0]] for leg in ("vector", "bm25", "graph")}
-    assert report.chunks == len(survivor) + 1
-    assert names == ["other.md", "plan.md"]
-
-
-@pytest.mark.parametrize(
-    "point",
-    [
-        "after the retirement",
-        "before removing vectors",
-        "after removing vectors",
-        "before removing terms",
-        "after removing entities",
-        "before removing the texts",
-        "after removing the texts",
-        "before the sweep",
-        "after the sweep",
-    ],
-)
-async def test_a_killed_deletion_is_finished(
-    crasher: "subprocess.Popen[str]", stored: Path, tmp_path: Path, point: str
-) -> None:
-    """Once begun it is done, in every leg, and no byte of the text stays in the catalog."""
-    folder = copied(stored, tmp_path)
-    assert crash(crasher, folder, "delete", point) == "killed"
-    report, texts, names = await reopened(folder)
-    assert report.ok, report.problems
-    assert texts == {"vector": [], "bm25": [], "graph": []}
-    assert names == ["other.md"]
-    assert all(b"Quokkaville" not in path.read_bytes() for path in folder.glob("catalog.db*"))
-
-
-async def test_random_kills_of_a_large_put(crasher: "subprocess.Popen[str]", stored: Path, tmp_path: Path) -> None:
-    """Killed anywhere in a put of hundreds of chunks: it opens, agrees, and answers from before or after."""
-    folder = copied(stored, tmp_path)
-    action = tmp_path / "large.txt"
-    clock = random.Random(7)
-    for turn in range(4):
-        passages = [f"Berth {number % 40} of Numbatville in turn {turn}." for number in range(400)]
-        action.write_text("\n".join(passages), encoding="utf-8")
-        crash(crasher, folder, str(action), f"after seconds {clock.uniform(0, 1.5):.3f}")
-        report, _, names = await reopened(folder)
-        assert report.ok, report.problems
-        assert report.chunks in (len(OLD) + 1, 401)
-        assert names == ["other.md", "plan.md"]
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_killed_before_a_write_step(crasher: Crasher, case: Case) -> None:
+    """Each source is whole, old or new, in every index and every answer; the acknowledged ones are new; no repair."""
+    job = {**start(crasher, case.start), "action": case.action, **case.job}
+    (counted,) = crasher.run([job])
+    assert counted["error"] is None, counted["error"][0]
+    assert counted["found"] == {"versions": case.after, "problems": []}
+    steps = chosen(case, counted["steps"])
+    again = THOROUGH or not case.every
+    results = crasher.run([{**job, "kill": step, "again": again} for step in steps])
+    wrong = {step: wrongs(case, result) for step, result in zip(steps, results, strict=True)}
+    assert {step: what for step, what in wrong.items() if what} == {}
