@@ -98,13 +98,19 @@ async def _live(opened: Opened, leg: str, k: int, search: Callable[[int], Awaita
 
 
 async def _fetch(opened: Opened, hits: Sequence[Hit]) -> dict[str, _Chunk]:
-    """chunk_id → text and metadata, of the hits that are live and have a text; the texts come in one batch."""
-    live = await asyncio.to_thread(live_chunks, opened.catalog, opened.name, [hit.chunk_id for hit in hits])
-    texts = await opened.content.fetch([*live])
+    """chunk_id → text and metadata, of the hits that are live and have a text; the texts come in one batch.
+
+    Both are asked for at once: nearly all hits are live.
+    """
+    ids = [hit.chunk_id for hit in hits]
+    live, texts = await asyncio.gather(
+        asyncio.to_thread(live_chunks, opened.catalog, opened.name, ids), opened.content.fetch(ids)
+    )
     opened.without_text.difference_update(texts)
-    if len(texts) < len(live):
-        await _note_missing(opened, [chunk_id for chunk_id in live if chunk_id not in texts], bool(texts))
-    return {chunk_id: _Chunk(text, live[chunk_id]) for chunk_id, text in texts.items()}
+    found = {chunk_id: _Chunk(text, live[chunk_id]) for chunk_id, text in texts.items() if chunk_id in live}
+    if len(found) < len(live):
+        await _note_missing(opened, [chunk_id for chunk_id in live if chunk_id not in found], bool(found))
+    return found
 
 
 async def _note_missing(opened: Opened, ids: Sequence[str], others: bool) -> None:
