@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from leadline.errors import LeaseLost
+from leadline.errors import LeaseLost, StoreError
 from leadline.knowledge.opened import Opened
 from leadline.stores.base import ChunkRecord, Store
 from leadline.stores.catalog_outbox import (
@@ -182,5 +182,11 @@ async def _apply_owed_upserts(opened: Opened) -> None:
     owed = [row for row in await asyncio.to_thread(read_owed, opened.catalog, opened.name) if row.version is not None]
     for leg in dict.fromkeys(row.leg for row in owed):
         rows = [row for row in owed if row.leg == leg]
-        failed = await apply_upserts(opened, [row.version for row in rows if row.version is not None], [leg])
+        try:
+            failed = await apply_upserts(opened, [row.version for row in rows if row.version is not None], [leg])
+        except LeaseLost:
+            raise
+        except StoreError as error:  # named degrade: without the texts all of it stays owed, and the rest goes on
+            log.warning("%s was not given what it is owed: %s", leg, error)
+            continue
         await asyncio.to_thread(settle, opened.catalog, [row.id for row in rows if row.version not in failed])
