@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
+from tests.servers.postgres import PostgresServer
 
 from leadline.errors import LeaseHeld, LeaseLost, StoreError
 from leadline.stores import lease as lease_module
@@ -26,7 +27,7 @@ from leadline.stores.catalog import Catalog
 from leadline.stores.lease import hold_lease
 
 async def main():
-    catalog = Catalog(pathlib.Path(sys.argv[1]))
+    catalog = Catalog(pathlib.Path(sys.argv[1]), sys.argv[2] or None)
     catalog.open()
     async with hold_lease(catalog, 5):
         print("held", flush=True)
@@ -37,19 +38,28 @@ asyncio.run(main())
 """
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    """Where the catalog is: in a file, or in a PostgreSQL database of the test's own."""
+    if request.param == "sqlite":
+        return None
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.database()
+
+
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
+def catalog(tmp_path: Path, url: str | None) -> Iterator[Catalog]:
     """An open, empty catalog."""
-    catalog = Catalog(tmp_path / "data")
+    catalog = Catalog(tmp_path / "data", url)
     catalog.open()
     yield catalog
     catalog.close()
 
 
 @contextmanager
-def another_holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def another_holder(folder: Path, url: str | None) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the lease of the folder until it reads a line."""
-    command = [sys.executable, "-c", HOLDER, str(folder)]
+    command = [sys.executable, "-c", HOLDER, str(folder), url or ""]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -63,21 +73,21 @@ def stored(catalog: Catalog, **values: object) -> None:
         connection.execute(update(table).values(**values))
 
 
-async def test_a_second_process_is_told_who_holds_the_folder(catalog: Catalog) -> None:
+async def test_a_second_process_is_told_who_holds_the_folder(catalog: Catalog, url: str | None) -> None:
     """The error names the command, the process, the host, since when, and the folder."""
-    with another_holder(catalog.path.parent) as holder, pytest.raises(LeaseHeld) as caught:
+    with another_holder(catalog.path.parent, url) as holder, pytest.raises(LeaseHeld) as caught:
         async with hold_lease(catalog, 0.2):
             pass
     message = str(caught.value)
     assert f"process {holder.pid} on {this_process().host}" in message
-    assert str(catalog.path.parent) in message
+    assert catalog.place in message
     assert time.strftime("%Y-%m-%d") in message
     assert "waited 0.2 s" in message
 
 
-async def test_a_second_process_waits_for_the_first_to_end(catalog: Catalog) -> None:
+async def test_a_second_process_waits_for_the_first_to_end(catalog: Catalog, url: str | None) -> None:
     """Whoever waits long enough gets the folder when it is given back."""
-    with another_holder(catalog.path.parent) as holder:
+    with another_holder(catalog.path.parent, url) as holder:
         waiting = asyncio.create_task(_fence(catalog, 20))
         await asyncio.sleep(0.3)
         assert not waiting.done()
@@ -87,9 +97,9 @@ async def test_a_second_process_waits_for_the_first_to_end(catalog: Catalog) -> 
         assert await waiting == 2
 
 
-async def test_a_killed_holder_is_followed_at_once(catalog: Catalog) -> None:
+async def test_a_killed_holder_is_followed_at_once(catalog: Catalog, url: str | None) -> None:
     """No waiting for a time-out when the holder's process is gone, though nobody gave the lease back."""
-    with another_holder(catalog.path.parent) as holder:
+    with another_holder(catalog.path.parent, url) as holder:
         os.kill(holder.pid, signal.SIGKILL)
         deadline = time.monotonic() + 10
         while process_start(holder.pid) is not None:
