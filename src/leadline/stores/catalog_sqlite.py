@@ -16,6 +16,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from leadline.errors import StoreError
 from leadline.stores.catalog_database import BUSY_TIMEOUT_S, WRITES, damaged
+from leadline.stores.sqlite_file import FULL, remedy
 
 _HEADER: Final = b"SQLite format 3\x00"
 _PRAGMAS: Final = (
@@ -50,7 +51,10 @@ class SqliteFile:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"The data folder {self._path.parent} can't be made: {error.strerror}.") from error
+            raise StoreError(
+                f"The data folder {self._path.parent} can't be made: {error.strerror}.",
+                hint="Give this user the right to write there, or set another data folder.",
+            ) from error
         engine = create_engine(
             URL.create("sqlite", database=str(self._path)),
             connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
@@ -64,13 +68,17 @@ class SqliteFile:
 
     def explanation(self, error: DBAPIError) -> StoreError:
         """By SQLite's code."""
-        # The low byte is the kind of an error, the rest says more.
-        code = (getattr(error.orig, "sqlite_errorcode", None) or 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        code = getattr(error.orig, "sqlite_errorcode", None) or 0
+        kind = code & 0xFF  # the rest says more
+        if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return damaged(self.place, str(error.orig))
-        if code == sqlite3.SQLITE_FULL:
-            return StoreError(f"The disk of the catalog {self.place} is full.", hint="Nothing of this step was kept.")
-        return StoreError(f"The catalog {self.place} could not be used: {error.orig}.")
+        if code in FULL:
+            message = f"The disk of the catalog {self.place} is full. Nothing of this step was kept."
+        elif kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            message = f"The catalog {self.place} can't be written to, as even a question must: {error.orig}."
+        else:
+            message = f"The catalog {self.place} could not be used: {error.orig}."
+        return StoreError(message, hint=remedy(error.orig))
 
     def forget_deleted(self, engine: Engine) -> None:
         """Empties the write-ahead log, where text of deleted rows would stay until it is written over."""

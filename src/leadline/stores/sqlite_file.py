@@ -15,7 +15,10 @@ from leadline.errors import StoreError
 from leadline.stores import index_files
 
 BUSY_TIMEOUT_S = 30
-FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC})
+# Where there is no room for the memory that processes share, SQLite speaks of an error of the disk.
+FULL = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_SHMSIZE}
+)
 
 
 class SqliteFile:
@@ -126,7 +129,7 @@ class SqliteFile:
         except sqlite3.OperationalError as error:
             raise StoreError(
                 f"The index in {self.folder} could not be used: {error}. Nothing of what it held is lost.",
-                hint=_remedy(error),
+                hint=remedy(error),
             ) from error
         except sqlite3.DatabaseError as error:
             raise index_files.damaged(self._path, str(error)) from error
@@ -134,8 +137,9 @@ class SqliteFile:
             raise index_files.unusable(self.folder, error) from error
 
 
-def _remedy(error: sqlite3.OperationalError) -> str:
-    code = getattr(error, "sqlite_errorcode", 0)
+def remedy(error: object) -> str:
+    """What to do about an error of SQLite that is no damage."""
+    code = getattr(error, "sqlite_errorcode", None) or 0
     if code in FULL:
         return "Make room on its disk and try again."
     if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
