@@ -75,11 +75,11 @@ def test_rm_of_an_ambiguous_name_removes_nothing(leadline: Any, tmp_path: Path) 
 
 
 def test_verify_agrees_on_a_healthy_folder(leadline: Any, filled: Path) -> None:
-    """Exit code 0 and every index complete."""
+    """Exit code 0, every index and the texts complete."""
     done = leadline("verify", "--data-dir", filled, "--json")
     assert done.code == 0
     legs = json.loads(done.out)["default"]["legs"]
-    assert legs.keys() == {"vector", "bm25", "graph"}
+    assert legs.keys() == {"vector", "bm25", "graph", "content"}
     assert all(leg["expected"] == leg["found"] > 0 for leg in legs.values())
 
 

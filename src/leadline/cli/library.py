@@ -161,9 +161,10 @@ def _show_deletion(deleted: "DeleteReport", as_json: bool) -> int:
         print_json(asdict(deleted))
     else:
         legs = ", ".join(f"{leg} {count}" for leg, count in deleted.legs.items())
-        say(f"Removed {', '.join(deleted.file_names)}: {deleted.chunks} chunks (from the indexes: {legs}).")
+        say(f"Removed {', '.join(deleted.file_names)}: {deleted.chunks} chunks (by index, and texts: {legs}).")
         for leg, why in deleted.owed.items():
-            say(f"The {leg} index could not follow yet and will when it is next opened: {why}", style="yellow")
+            what = "content store" if leg == "content" else f"{leg} index"
+            say(f"The {what} could not follow yet and will with the next change: {why}", style="yellow")
     return PARTIAL if deleted.owed else 0
 
 
