@@ -122,6 +122,35 @@ async def test_without_a_content_store_nothing_is_put_in(
     assert [r.status for r in await kb.put(new)] == ["replaced", "added"]
 
 
+class Killed(BaseException):
+    """Nothing cleans up after it, as after a kill."""
+
+
+async def test_a_source_half_of_whose_text_was_stored_never_was(
+    settings: Settings, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its version is given up at the next opening, with the texts that had come so far; the former one answers."""
+    async with open_library(settings) as library:
+        kb = await library.collection()
+        await kb.put([draft("a.md", "The fee at Quokka Bank is 10.")])
+        content = opened(kb).content
+        store = content.upsert
+
+        async def store_half(records: Sequence[ChunkRecord]) -> int:
+            await store(records[: len(records) // 2])
+            raise Killed
+
+        monkeypatch.setattr(content, "upsert", store_half)
+        with pytest.raises(Killed):
+            await kb.put([draft("a.md", *PASSAGES)])
+        assert await content.count() == 4
+    async with open_library(settings) as library:
+        kb = await library.collection()
+        assert [d["content"] for d in await kb.search("acme bank fee")] == ["The fee at Quokka Bank is 10."]
+        assert await opened(kb).content.count() == 1
+        assert (await kb.verify()).ok
+
+
 async def test_a_deletion_is_owed_to_a_content_store_that_is_down(
     settings: Settings, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from pathlib import Path
 
 import psycopg
@@ -10,7 +11,7 @@ from sqlalchemy import insert, select, update
 from tests.servers.postgres import PostgresServer
 from tests.stores.catalogs import live, put, writable
 
-from leadline.errors import ConfigError, LeaseLost, StoreDamaged, StoreError
+from leadline.errors import ConfigError, LeaseLost, MissingExtra, StoreDamaged, StoreError
 from leadline.stores.catalog import Catalog, begin_immediate
 from leadline.stores.catalog_collections import collection_names, create_collection
 from leadline.stores.catalog_postgres import SCHEMA, PostgresDatabase
@@ -86,6 +87,13 @@ def test_a_server_elsewhere_has_to_prove_who_it_is(
     """Certificates are checked unless the address says otherwise; on this machine there is nobody in between."""
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     assert dict(PostgresDatabase(url)._url.query) == query
+
+
+def test_the_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra that installs it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"leadline\[postgres\]"):
+        Catalog(tmp_path, "postgresql://127.0.0.1/x").open()
 
 
 def test_a_server_without_a_certificate_is_not_trusted(tmp_path: Path, postgres: PostgresServer) -> None:

@@ -1,6 +1,7 @@
 """Texts on object storage: what a server that refuses, is away, is killed or can't be trusted leads to."""
 
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,7 +14,7 @@ from obstore.store import S3Store
 from tests.servers.certificates import self_signed_context
 from tests.servers.s3 import BUCKET, S3Server
 
-from leadline.errors import ConfigError, StoreError
+from leadline.errors import ConfigError, MissingExtra, StoreError
 from leadline.stores import open_content_store
 from leadline.stores.base import ChunkRecord
 from leadline.stores.catalog import Catalog
@@ -119,6 +120,14 @@ def test_options_that_can_not_be_are_refused(tmp_path: Path, options: dict[str, 
     with pytest.raises(ConfigError, match=problem) as caught:
         open_content_store("s3", catalog=Catalog(tmp_path), collection="c", options=options)
     assert "hidden" not in str(caught.value)
+
+
+async def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra that installs it."""
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(MissingExtra, match=r"leadline\[s3\]"):
+        async with ObjectChunkStore(url="s3://b"):
+            pass
 
 
 async def test_a_closed_store_says_so() -> None:

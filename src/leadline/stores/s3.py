@@ -77,7 +77,7 @@ class ObjectChunkStore:
 
     async def all_ids(self) -> set[str]:
         """Every id that has a text: a request for each thousand of them, one after the other."""
-        return {chunk_id async for page in self._bucket.list(self._folder) for chunk_id in _ids_of(page)}
+        return {chunk_id async for page in self._bucket.pages(self._folder) for chunk_id in _ids_of(page)}
 
     async def fetch(self, ids: Sequence[str]) -> dict[str, str]:
         """Chunk id → text, in the order of `ids`, read in parallel; those without one are left out."""

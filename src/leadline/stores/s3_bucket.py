@@ -125,7 +125,7 @@ class Bucket:
             await self.ensure_there()
         return {key for key, is_there in found.items() if is_there}
 
-    async def list(self, folder: str) -> AsyncIterator[list[str]]:
+    async def pages(self, folder: str) -> AsyncIterator[list[str]]:
         """The keys in a folder, page by page, without the folder."""
         import obstore
 
