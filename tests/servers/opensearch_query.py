@@ -1,14 +1,17 @@
 """Query DSL over documents in memory: the parts that the OpenSearch stand-in takes, and a 400 for every other.
 
-Filters are exact; k-NN is computed over all documents, with the scores that OpenSearch documents.
+Filters are exact; k-NN is computed over all documents, with the scores that OpenSearch documents. Of words it only
+counts those shared: BM25 is tried elsewhere.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import Stemmer
 
 WINDOW = 10_000
+ENGLISH = Stemmer.Stemmer("english")
 SCORES: Mapping[str, Callable[[Any, Any], float]] = {
     "cosinesimil": lambda a, b: (1 + float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))) / 2,
     "l2": lambda a, b: 1 / (1 + float(((a - b) ** 2).sum())),
@@ -55,6 +58,21 @@ def nearest(documents: Iterable[Document], properties: Document, query: Document
     passing = [each for each in documents if name in each and passes(narrowed, each)]
     scored = [(each, score(vector, np.array(each[name]))) for each in passing]
     return sorted(scored, key=lambda hit: -hit[1])[: knn["k"]]
+
+
+def sharing(documents: Iterable[Document], query: Document) -> list[tuple[Document, float]]:
+    """The documents that share words with a match query, each with how many of its words it has: no BM25."""
+    only(query["bool"], "must", "filter")
+    [words] = query["bool"]["must"]
+    only(words, "match")
+    [(name, match)] = words["match"].items()
+    asked = {ENGLISH.stemWord(word) for word in match["query"].lower().split()}
+    found = []
+    for each in documents:
+        if all(passes(narrowed, each) for narrowed in query["bool"].get("filter", [])):
+            held = {ENGLISH.stemWord(word.strip(".,?!")) for word in each.get(name, "").lower().split()}
+            found += [(each, float(len(asked & held)))] if asked & held else []
+    return found
 
 
 def passes(query: Document, document: Document) -> bool:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from osmem_server import resolve_binary  # type: ignore[import-untyped]  # it has no types
-from tests.servers.opensearch_query import SCORES, WINDOW, Document, Refused, bad, nearest, only, passes
+from tests.servers.opensearch_query import SCORES, WINDOW, Document, Refused, bad, nearest, only, passes, sharing
 
 REAL_URL = os.environ.get("LEADLINE_TEST_OPENSEARCH_URL", "")
 HOW_TO_START = (
@@ -175,7 +175,11 @@ class OpenSearchStandIn:
         if index is None:
             hits = [(each, 0.0) for each in self.snapshots[body["pit"]["id"]] if passes(body["query"], each)]
         else:
-            hits = nearest(index.visible.values(), index.properties, body["query"])
+            hits = (
+                nearest(index.visible.values(), index.properties, body["query"])
+                if "knn" in body["query"]
+                else sharing(index.visible.values(), body["query"])
+            )
         by_score = body["sort"] == [{"_score": "desc"}, {"chunk_id": "asc"}]
         if not by_score and body["sort"] != [{"chunk_id": "asc"}]:
             raise bad(f"an unknown order: {body['sort']}")

@@ -82,7 +82,7 @@ async def apply_upserts(
     for page in pages(await asyncio.to_thread(version_sizes, opened.catalog, versions)):
         records, incomplete = await _read_whole(opened, page, known or {})
         failed |= incomplete
-        given = (_give(opened, leg, records) for leg in legs)
+        given = (_give(opened, leg, records) for leg in opened.without_twins(legs))
         for outcome in await asyncio.gather(*given):
             failed |= outcome
     return failed
@@ -144,6 +144,8 @@ async def apply_deletes(opened: Opened) -> Deleted:
             done.failed[leg] = str(error)
             continue
         await asyncio.to_thread(settle, opened.catalog, [row.id for row in rows])
+    if opened.legs.joint and {"vector", "bm25"} <= done.counts.keys():  # the second found nothing to delete any more
+        done.counts["vector"] = done.counts["bm25"] = max(done.counts["vector"], done.counts["bm25"])
     return done
 
 

@@ -9,7 +9,7 @@ from leadline.config import Settings
 from leadline.errors import LeadlineError
 from leadline.knowledge import places
 from leadline.knowledge.manifest import MADE_WITH, Manifest
-from leadline.stores import open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores import open_graph_store, open_joint_store, open_lexical_store, open_vector_store
 from leadline.stores.base import Store
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import identity
@@ -33,6 +33,8 @@ async def remove_replaced(
         label = places.index_name(own, name, leg, build)
         if leg == "graph":
             await _empty(open_graph_store(catalog, places.graph_key(name, build)))
+        elif leg == "bm25" and stored[leg]["joint"]:
+            continue  # it is the vector leg's
         elif stored[leg][MADE_WITH][f"{_KIND[leg]}_elsewhere"]:
             try:
                 await _empty(_store(settings, leg, label, stored[leg]))
@@ -55,6 +57,9 @@ def _store(settings: Settings, leg: str, index: str, manifest: Manifest) -> Stor
     backend = manifest["backend"]
     options = getattr(settings, f"{_KIND[leg]}_options")
     nowhere = settings.data_dir / places.INDEXES  # it is elsewhere
+    analyzer = Analyzer(manifest[MADE_WITH]["stemmer"])
+    if manifest["joint"]:
+        return open_joint_store(backend, path=nowhere, analyzer=analyzer, index=index, options=options)
     if leg == "vector":
         return open_vector_store(backend, path=nowhere, index=index, options=options)
-    return open_lexical_store(backend, path=nowhere, analyzer=Analyzer(settings.stemmer), index=index, options=options)
+    return open_lexical_store(backend, path=nowhere, analyzer=analyzer, index=index, options=options)

@@ -7,7 +7,7 @@ from leadline.analysis import Analyzer
 from leadline.config import Settings
 from leadline.errors import ManifestMismatch
 from leadline.models.base import Embedder
-from leadline.stores import is_elsewhere
+from leadline.stores import can_be_joint, is_elsewhere
 
 FORMAT: Final = 1
 ENTITY_RULES: Final = 1  # raised when `leadline.entities` finds other names in the same text
@@ -39,8 +39,10 @@ def manifests_for(settings: Settings, embedder: Embedder) -> dict[str, Manifest]
         "tokenizer": embedder.name,
         MADE_WITH: _made_with(settings),
     }
+    joint = {"joint": is_joint(settings)}
     return {
         "vector": common
+        | joint
         | {
             "backend": settings.vector_backend,
             "model": embedder.name,
@@ -48,14 +50,23 @@ def manifests_for(settings: Settings, embedder: Embedder) -> dict[str, Manifest]
             "metric": str(settings.vector_options.get("metric_type", "cosine")).lower(),
             "normalisation": "unit length",
         },
-        "bm25": common | {"backend": settings.lexical_backend, "analyzer": Analyzer(settings.stemmer).name},
+        "bm25": common | joint | {"backend": settings.lexical_backend, "analyzer": Analyzer(settings.stemmer).name},
         "graph": common | {"backend": "catalog", "entity_rules": ENTITY_RULES},
     }
 
 
+def is_joint(settings: Settings) -> bool:
+    """Whether one index serves the vector and the lexical leg: one backend that can, with the same options."""
+    same = settings.vector_options == settings.lexical_options
+    return same and can_be_joint(settings.vector_backend, settings.lexical_backend)
+
+
 def differing_legs(stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> list[str]:
-    """The legs whose index is not built as `wanted`."""
-    return [leg for leg, manifest in wanted.items() if _relevant(stored.get(leg, {})) != _relevant(manifest)]
+    """The legs whose index is not built as `wanted`; of two that share one, both."""
+    legs = {leg for leg, manifest in wanted.items() if _relevant(stored.get(leg, {})) != _relevant(manifest)}
+    if wanted["vector"]["joint"] and legs & {"vector", "bm25"}:
+        legs |= {"vector", "bm25"}
+    return [leg for leg in wanted if leg in legs]
 
 
 def cut_otherwise(stored: Mapping[str, Manifest], wanted: Mapping[str, Manifest]) -> bool:

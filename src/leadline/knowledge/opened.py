@@ -1,7 +1,7 @@
 """One open collection, as the functions of this package share it, and the embedding of texts into the cache."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -27,6 +27,12 @@ class Legs:
     vector: VectorStore
     bm25: LexicalStore
     graph: GraphStore
+
+    @property
+    def joint(self) -> bool:
+        """Whether one index holds the vectors and the words: it keeps chunks without a vector too."""
+        twin: object = self.bm25
+        return self.vector is twin
 
 
 class BuildReplaced(Exception):
@@ -63,6 +69,10 @@ class Opened:
     def followers(self) -> dict[str, Store]:
         """All that follows the catalog: the indexes, and the texts last, so that no index leads to a missing text."""
         return {**self.stores, CONTENT: self.content}
+
+    def without_twins(self, legs: Collection[str]) -> list[str]:
+        """The legs, but for those whose index is that of an earlier one."""
+        return [leg for leg in legs if leg != "bm25" or not self.legs.joint or "vector" not in legs]
 
     @property
     def leg_names(self) -> list[str]:

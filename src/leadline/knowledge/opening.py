@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from leadline.analysis import Analyzer
 from leadline.config import Settings
@@ -11,11 +12,18 @@ from leadline.errors import StoreDamaged
 from leadline.knowledge import places
 from leadline.knowledge.changes import replay
 from leadline.knowledge.gate import Gate
-from leadline.knowledge.manifest import check_content, check_manifests, manifests_for
+from leadline.knowledge.manifest import check_content, check_manifests, is_joint, manifests_for
 from leadline.knowledge.opened import Legs, Opened
 from leadline.knowledge.verify import count_differences
 from leadline.models.base import Embedder
-from leadline.stores import is_elsewhere, open_content_store, open_graph_store, open_lexical_store, open_vector_store
+from leadline.stores import (
+    is_elsewhere,
+    open_content_store,
+    open_graph_store,
+    open_joint_store,
+    open_lexical_store,
+    open_vector_store,
+)
 from leadline.stores.base import ChunkStore
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import create_collection, current_builds, identity, stored_manifests
@@ -59,7 +67,8 @@ async def open_build(
     async with AsyncExitStack() as stack:
         legs = await _open_legs(name, settings, catalog, builds, stack)
         await legs.vector.ensure_ready(embedder.dimension)
-        await legs.bm25.ensure_ready()
+        if not legs.joint:
+            await legs.bm25.ensure_ready()
         await legs.graph.ensure_ready()
         content = await stack.enter_async_context(open_content(name, settings, catalog))
         return Opened(name, catalog, embedder, gate, legs, content, builds, finish, stack.pop_all())
@@ -81,30 +90,33 @@ async def _open_legs(
     name: str, settings: Settings, catalog: Catalog, builds: Mapping[str, int], stack: AsyncExitStack
 ) -> Legs:
     own = await asyncio.to_thread(identity, catalog)
-    folders = {leg: places.folder(settings.data_dir, name, leg, builds[leg]) for leg in ("vector", "bm25")}
-    names = {leg: places.index_name(own, name, leg, builds[leg]) for leg in ("vector", "bm25")}
-    with _repairable(folders["vector"]):
-        vector = open_vector_store(
-            settings.vector_backend, path=folders["vector"], index=names["vector"], options=settings.vector_options
-        )
+    graph = await stack.enter_async_context(open_graph_store(catalog, places.graph_key(name, builds["graph"])))
+    analyzer = Analyzer(settings.stemmer)
+
+    def at(leg: str) -> dict[str, Any]:
+        place = (name, leg, builds[leg])
+        return {"path": places.folder(settings.data_dir, *place), "index": places.index_name(own, *place)}
+
+    with _repairable(at("vector")["path"]):
+        options = settings.vector_options
+        if is_joint(settings):
+            joint = open_joint_store(settings.vector_backend, analyzer=analyzer, options=options, **at("vector"))
+            await stack.enter_async_context(joint)
+            return Legs(joint, joint, graph)
+        vector = open_vector_store(settings.vector_backend, options=options, **at("vector"))
         await stack.enter_async_context(vector)
-    with _repairable(folders["bm25"]):
-        lexical = open_lexical_store(
-            settings.lexical_backend,
-            path=folders["bm25"],
-            analyzer=Analyzer(settings.stemmer),
-            index=names["bm25"],
-            options=settings.lexical_options,
-        )
+    with _repairable(at("bm25")["path"]):
+        options = settings.lexical_options
+        lexical = open_lexical_store(settings.lexical_backend, analyzer=analyzer, options=options, **at("bm25"))
         await stack.enter_async_context(lexical)
-    graph = open_graph_store(catalog, places.graph_key(name, builds["graph"]))
-    await stack.enter_async_context(graph)
     return Legs(vector, lexical, graph)
 
 
 def _are_there(settings: Settings, name: str, builds: Mapping[str, int]) -> bool:
     """Whether the folders of the indexes are there, as far as they are kept in the data folder."""
-    options = {"vector": settings.vector_options, "bm25": settings.lexical_options}
+    options = {"vector": settings.vector_options}
+    if not is_joint(settings):
+        options["bm25"] = settings.lexical_options
     return all(
         is_elsewhere(options[leg]) or places.folder(settings.data_dir, name, leg, builds[leg]).is_dir()
         for leg in options

@@ -14,7 +14,7 @@ from leadline.stores.catalog_versions import pending_versions
 
 async def expected_in(opened: Opened, leg: str) -> dict[str, int]:
     """chunk_id → version, of what the leg should hold."""
-    model = opened.embedder.name if leg == "vector" else None
+    model = opened.embedder.name if leg == "vector" and not opened.legs.joint else None
     return await asyncio.to_thread(expected_ids, opened.catalog, opened.name, with_vector=model)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
@@ -16,7 +16,7 @@ from leadline.errors import ConfigError
 
 if TYPE_CHECKING:
     from leadline.analysis import Analyzer
-    from leadline.stores.base import ChunkStore, GraphStore, LexicalStore, VectorStore
+    from leadline.stores.base import ChunkStore, GraphStore, JointStore, LexicalStore, VectorStore
     from leadline.stores.catalog import Catalog
 
 
@@ -25,7 +25,7 @@ class _Backend:
     """Where a store's class is, and which of its parameters names an index on a server.
 
     `shared` is set for an engine that over a folder may be open in one process only: that one serves the others.
-    `fixed` are parameters that no option changes.
+    `fixed` are parameters that no option changes; `joint` those that give an index vectors and words.
     """
 
     name: str
@@ -34,6 +34,7 @@ class _Backend:
     index: str = "collection"
     shared: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    joint: Mapping[str, Any] | None = None
 
     def load(self) -> type[Any]:
         found: type[Any] = getattr(import_module(f"leadline.stores.{self.module}"), self.class_name)
@@ -47,8 +48,8 @@ def _by_name(*backends: _Backend) -> Mapping[str, _Backend]:
 VECTOR_BACKENDS = _by_name(
     _Backend("chroma", "chroma", "ChromaVectorStore", shared=True),
     _Backend("faiss", "faiss", "FaissVectorStore"),
-    _Backend("opensearch", "opensearch", "OpenSearchVectorStore", index="index"),
-    _Backend("milvus", "milvus", "MilvusVectorStore"),
+    _Backend("opensearch", "opensearch", "OpenSearchVectorStore", index="index", joint={}),
+    _Backend("milvus", "milvus", "MilvusVectorStore", joint={"enable_bm25": True}),
     _Backend("qdrant", "qdrant", "QdrantVectorStore", shared=True),
     _Backend("pinecone", "pinecone", "PineconeVectorStore", index="namespace"),
 )
@@ -97,6 +98,20 @@ def open_lexical_store(
     found = _named("lexical", LEXICAL_BACKENDS, backend)
     made = _make("lexical", found, _place(path, index, options), options, analyzer=analyzer)
     return cast("LexicalStore", made)
+
+
+def can_be_joint(vector: str, lexical: str) -> bool:
+    """Whether one index of this backend can hold the vectors and the words."""
+    return vector == lexical and VECTOR_BACKENDS[vector].joint is not None
+
+
+def open_joint_store(
+    backend: str, *, path: Path, analyzer: Analyzer, index: str = "leadline", options: Mapping[str, Any] | None = None
+) -> JointStore:
+    """One index for both legs of a collection; enter it to use it. As `open_vector_store`."""
+    found = _named("vector", VECTOR_BACKENDS, backend)
+    joint = replace(found, fixed=found.joint or {})
+    return cast("JointStore", _make("vector", joint, _place(path, index, options), options, analyzer=analyzer))
 
 
 def open_graph_store(catalog: Catalog, collection: str) -> GraphStore:

@@ -186,6 +186,10 @@ class LexicalStore(Store, Protocol):
         ...
 
 
+class JointStore(VectorStore, LexicalStore, Protocol):
+    """Dense and keyword retrieval over one index. A chunk without a usable vector is kept for its words."""
+
+
 class GraphStore(Store, Protocol):
     """Retrieval over the entity graph."""
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from leadline.stores.steps import Step
 
 # One row a chunk; where there are vectors, only of a chunk that has one.
+# One row of each chunk, of those with a vector, or also of those that are there for their words alone.
 FIRST = f"{PART} == 0"
+FIRST_OR_ONLY = f"{PART} <= 0"
 WITH_VECTOR = f"{PART} >= 0"
 
 
@@ -36,8 +38,8 @@ class MilvusVectorStore:
     """A Milvus collection as a VectorStore and, with `enable_bm25`, a LexicalStore.
 
     `url` is a server's, or the path of a file for Milvus Lite; `path` a folder to keep such a file in. A `password`
-    without a `user` is a token. `dense=False` makes it a lexical store alone, without vectors. A chunk without a usable
-    vector is refused as a vector, and still found by its words. Writes go one at a time.
+    without a `user` is a token. `dense=False` makes it a lexical store alone, without vectors. Without BM25
+    a chunk without a usable vector is refused; with it, it is kept for its words. Writes go one at a time.
     """
 
     def __init__(  # noqa: PLR0913 - each is an option of the backend
@@ -63,6 +65,7 @@ class MilvusVectorStore:
         self._metric = metric_type
         self._dense = dense
         self._analyzer = (analyzer or Analyzer()) if enable_bm25 else None
+        self._first = FIRST_OR_ONLY if enable_bm25 else FIRST
         self._timeout_s = timeout
         self._policy = policy
         self._writing = asyncio.Lock()
@@ -94,30 +97,36 @@ class MilvusVectorStore:
             await self._ensure_ready(dimension)
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
-        """Inserts or replaces; returns how many were refused for a vector that is missing, all zero or not finite."""
+        """Inserts or replaces; returns how many were refused for a vector that is missing, all zero or not finite.
+
+        With BM25 none is: those are kept for their words.
+        """
         last = {record.chunk_id: record for record in records}
         usable = [record for record in last.values() if has_usable_vectors(record)] if self._dense else []
         async with self._writing:
             for width in {len(vector) for record in usable for vector in record.vectors} or {0}:
                 await self._ensure_ready(width)
-            await self._upsert(list(last.values()) if self._analyzer else usable)
-            refused = len(last) - len(usable) if self._dense else 0
-            if refused and self._analyzer is None:
-                await self._remove(list(last.keys() - {record.chunk_id for record in usable}))
-        return refused
+            kept = list(last.values()) if self._analyzer else usable
+            await self._upsert(kept)
+            refused = list(last.keys() - {record.chunk_id for record in kept})
+            if refused:
+                await self._remove(refused)
+        return len(refused)
 
     async def existing_ids(self, ids: Sequence[str]) -> set[str]:
-        """Which of `ids` have a vector; of a store without vectors, which are stored."""
+        """Which of `ids` are stored: with a vector, or where there is BM25 for their words."""
         found: set[str] = set()
         if await self._ready():
             keys = [milvus_rows.key_of(chunk_id) for chunk_id in dict.fromkeys(ids)]
             for start in range(0, len(keys), PAGE):
-                found |= await self._ids(milvus_rows.both([milvus_rows.one_of(ROW, keys[start : start + PAGE]), FIRST]))
+                found |= await self._ids(
+                    milvus_rows.both([milvus_rows.one_of(ROW, keys[start : start + PAGE]), self._first])
+                )
         return found
 
     async def all_ids(self) -> set[str]:
         """The ids of all chunks that `existing_ids` knows, read in pages."""
-        return await self._ids(FIRST) if await self._ready() else set()
+        return await self._ids(self._first) if await self._ready() else set()
 
     async def delete(self, ids: Sequence[str]) -> int:
         """Removes chunks with all of their vectors; returns how many were there."""
@@ -129,7 +138,7 @@ class MilvusVectorStore:
 
     async def count(self) -> int:
         """How many chunks `existing_ids` knows."""
-        return await self._opened().count(FIRST) if await self._ready() else 0
+        return await self._opened().count(self._first) if await self._ready() else 0
 
     async def clear(self) -> None:
         """Drops the collection and makes it anew with the same width, metric and analyser."""
