@@ -55,19 +55,3 @@ async def test_killed_writer_loses_nothing_acknowledged(
         assert {f"c{n}" for n in range(acknowledged)} <= await backend.store.all_ids()
         await backend.store.upsert([record("new", "Wombat")])
         assert await backend.find_ids("Wombat") == ["new"]
-
-
-async def test_a_tantivy_deletion_cut_short_can_be_made_again(tmp_path: Path) -> None:
-    """Killed when its files were written and the list of files was not: they are in nobody's way."""
-    listed = tmp_path / "meta.json"
-    async with open_lexical_store("tantivy", path=tmp_path, analyzer=Analyzer()) as store:
-        await store.upsert([ChunkRecord(f"c{n}", "d", f"rain {n}") for n in range(5)])
-    before = listed.read_bytes()
-    async with open_lexical_store("tantivy", path=tmp_path, analyzer=Analyzer()) as store:
-        await store.delete(["c1"])
-    assert [*tmp_path.glob("*.del")] != []
-    listed.write_bytes(before)
-    async with open_lexical_store("tantivy", path=tmp_path, analyzer=Analyzer()) as store:
-        assert await store.count() == 5
-        assert await store.delete(["c1"]) == 1
-        assert await store.all_ids() == {"c0", "c2", "c3", "c4"}
