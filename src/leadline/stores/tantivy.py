@@ -151,7 +151,6 @@ class TantivyStore:
             assert self._index is not None
             writer = self._index.writer(heap_size=WRITER_BYTES, num_threads=1)
             try:
-                tantivy_files.remove_strays(self._path)
                 # A commit that was cut short leaves files whose names the next one would use again, and be refused.
                 writer.garbage_collect_files()
                 yield writer
