@@ -44,7 +44,7 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
     assert load_settings().data_dir == Path(".leadline")
 
 
-@pytest.mark.parametrize(("name", "value"), [("VECTOR_BACKEND", "pinboard"), ("LEXICAL_BACKEND", "x"), ("PORT", "abc")])
+@pytest.mark.parametrize(("name", "value"), [("STEMMER", "pinboard"), ("CHUNK_TOKENS", "9"), ("PORT", "abc")])
 def test_a_bad_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     """The message names the setting and, where there is a choice, what may be chosen."""
     monkeypatch.setenv(f"LEADLINE_{name}", value)

@@ -103,11 +103,12 @@ def test_stats_show_every_index(leadline: Any, filled: Path) -> None:
 
 
 def test_a_second_process_is_told_who_has_the_folder(leadline: Any, filled: Path) -> None:
-    """While another process holds the data folder, a command that needs the indexes waits, then names the owner."""
+    """While another process changes the data folder, a command that changes it too waits, then names the owner; one
+    that only reads doesn't wait."""
     holder = (
         "import asyncio, sys\nfrom pathlib import Path\nfrom leadline import load_settings, open_library\n"
         "async def main():\n"
-        "    async with open_library(load_settings(data_dir=Path(sys.argv[1]))):\n"
+        "    async with open_library(load_settings(data_dir=Path(sys.argv[1]))) as library, library.gate.hold():\n"
         "        print('held', flush=True)\n        sys.stdin.read()\n"
         "asyncio.run(main())\n"
     )
@@ -116,8 +117,9 @@ def test_a_second_process_is_told_who_has_the_folder(leadline: Any, filled: Path
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        done = leadline("search", "tide", "--lock-timeout", "0.2", "--data-dir", filled)
+        done = leadline("rm", "tide-gauge-manual.pdf", "--yes", "--lock-timeout", "0.2", "--data-dir", filled)
         assert done.code == 1
         assert str(process.pid) in done.err
-        assert leadline("ls", "--data-dir", filled).code == 0
+        for command in (["ls"], ["search", "tide"], ["stats"]):
+            assert leadline(*command, "--data-dir", filled).code == 0
         process.communicate("")

@@ -29,7 +29,7 @@ def test_help_lists_what_exists(leadline: Any) -> None:
     done = leadline("--help")
     assert done.code == 0
     commands = [line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line.startswith("  ")]
-    assert commands[:9] == ["ingest", "ask", "search", "ls", "rm", "verify", "stats", "serve", "eval"]
+    assert commands[:10] == ["ingest", "ask", "search", "ls", "rm", "verify", "reindex", "stats", "serve", "eval"]
     assert "4 no answer" in " ".join(done.out.split())
 
 

@@ -147,6 +147,15 @@ async def test_indexes_built_with_other_settings_are_refused(
         assert len(await (await library.collection()).search("fact")) == 1
 
 
+@pytest.mark.parametrize("kind", ["vector", "lexical", "content"])
+async def test_an_unknown_backend_is_refused_before_anything_is_made(settings: Settings, kind: str) -> None:
+    """The error names those there are."""
+    with pytest.raises(ConfigError, match=r"pinboard.*Allowed: (chroma|tantivy|catalog)"):
+        async with open_library(settings.model_copy(update={f"{kind}_backend": "pinboard"})):
+            pass
+    assert not settings.data_dir.exists()
+
+
 async def test_texts_kept_elsewhere_are_refused(settings: Settings, draft: MakeDraft) -> None:
     """They would seem to be lost; a reindex could not bring them either."""
     await put_one(settings, draft("a.md", "One fact."))

@@ -220,6 +220,6 @@ def _held(catalog: Catalog, holder: Row[Any], asking: Owner, timeout_s: float) -
     mine = holder.pid == asking.pid and holder.realm == asking.realm
     who = "this process itself" if mine else f"`{holder.command}` (process {holder.pid} on {holder.host})"
     return LeaseHeld(
-        f"The catalog {catalog.place} is in use by {who} since {since}; waited {timeout_s:g} s.",
+        f"The catalog {catalog.place} is being changed by {who} since {since}; waited {timeout_s:g} s.",
         hint="Wait until it has ended, raise LEADLINE_LOCK_TIMEOUT_S, or use another --data-dir.",
     )
