@@ -176,15 +176,20 @@ async def look(settings: Settings) -> dict[str, Any]:
     """What a process that opens the folder finds: each source's version, and all that is wrong with it."""
     async with open_library(settings) as library:
         kb = await library.collection()
-        problems = list(kb.problems)
-        report = await kb.verify()
-        problems += report.problems
-        found = await _found(kb)
-        chunks = {source.file_name.removesuffix(".md"): source.chunks for source in await kb.list_sources()}
+        found = await state_of(kb, settings.chunk_tokens)
+    found["problems"] += [*kb.problems, *await asyncio.to_thread(_left, settings, found["versions"])]
+    return found
+
+
+async def state_of(kb: KnowledgeBase, tokens: int = TOKENS) -> dict[str, Any]:
+    """Each source's version, as all indexes and answers have it, and all that is wrong with the collection."""
+    problems = list((await kb.verify()).problems)
+    found = await _found(kb)
+    chunks = {source.file_name.removesuffix(".md"): source.chunks for source in await kb.list_sources()}
     versions: State = {}
     for name in sorted({*chunks, *(name for leg in found.values() for name in leg)}):
         of_legs = {leg: sorted(of_leg.get(name, [])) for leg, of_leg in found.items()}
-        same = [v for v in range(1, VERSIONS + 1) if texts(name, v, settings.chunk_tokens) == of_legs["bm25"]]
+        same = [v for v in range(1, VERSIONS + 1) if texts(name, v, tokens) == of_legs["bm25"]]
         if (
             same
             and all(leg == of_legs["bm25"] for leg in of_legs.values())
@@ -193,7 +198,6 @@ async def look(settings: Settings) -> dict[str, Any]:
             versions[name] = same[0]
         else:
             problems.append(f"{name} is not whole: {of_legs}, {chunks.get(name)} chunks")
-    problems += await asyncio.to_thread(_left, settings, versions)
     return {"versions": versions, "problems": problems}
 
 
