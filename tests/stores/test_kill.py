@@ -28,8 +28,8 @@ async def main(name, folder, options):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-# A stand-in lives in the process of the tests, a server's words are in the engine that has its vectors, and PostgreSQL is
-# killed with a whole catalog in it, elsewhere.
+# A stand-in lives in the process of the tests, a server's words are in the engine that has its vectors, and PostgreSQL
+# is killed with a whole catalog in it, elsewhere.
 KILLED = [
     name
     for name, engine in ENGINES.items()
