@@ -1,7 +1,7 @@
 """A process killed before any of its write steps leaves a collection that opens, agrees, and holds whole sources.
 
 What had reached the catalog is finished by the next opening; what had not never was. `make crash` kills at every step
-of every change; `make test` at every step of a put, a replacement and a deletion, and at some of the others.
+of every change; `make test` at every step of a replacement and a deletion, and at some of the others.
 """
 
 import random
@@ -13,7 +13,7 @@ import pytest
 from tests.knowledge.crash_client import THOROUGH, Crasher
 
 STORED = {"plan": 1, "tide": 1, "crane": 1}
-SOME = 6  # steps of the less frequent changes
+SOME = 4  # steps of the less frequent changes
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Case:
 
 
 CASES = {
-    "put": Case("put", STORED, STORED | {"ferry": 2}, every=True),
+    "put": Case("put", STORED, STORED | {"ferry": 2}),
     "replacement": Case("replace", STORED, STORED | {"plan": 2}, every=True),
     "deletion": Case("delete", STORED, {"tide": 1, "crane": 1}, every=True),
     "sync": Case("sync", STORED, {"plan": 2, "tide": 1, "ferry": 2}),

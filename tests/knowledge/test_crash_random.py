@@ -20,12 +20,12 @@ EVERY_KIND = ["put", "put", "delete", "sync"]
     ("settings", "names", "kinds", "rounds"),
     [
         pytest.param({}, ONE, EVERY_KIND, ROUNDS, id="chroma"),
-        pytest.param({}, TWO, ["put", "put", "delete"], ROUNDS // 3, id="the host of chroma beside another process"),
+        pytest.param({}, TWO, ["put", "put", "delete"], ROUNDS // 4, id="the host of chroma beside another process"),
         pytest.param(
-            {"vector_backend": "faiss", "lexical_backend": "rank-bm25"}, ONE, EVERY_KIND, ROUNDS // 3, id="faiss"
+            {"vector_backend": "faiss", "lexical_backend": "rank-bm25"}, ONE, EVERY_KIND, ROUNDS // 4, id="faiss"
         ),
-        pytest.param({"vector_backend": "qdrant"}, ONE, EVERY_KIND, ROUNDS // 3, id="qdrant"),
-        pytest.param({"vector_backend": "qdrant"}, TWO, ["put", "delete"], ROUNDS // 3, id="the host of qdrant"),
+        pytest.param({"vector_backend": "qdrant"}, ONE, EVERY_KIND, ROUNDS // 4, id="qdrant"),
+        pytest.param({"vector_backend": "qdrant"}, TWO, ["put", "delete"], ROUNDS // 4, id="the host of qdrant"),
     ],
 )
 def test_killed_at_any_time(
