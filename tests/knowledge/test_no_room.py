@@ -43,7 +43,6 @@ def done(disk: Path, what: str, given: dict[str, Any]) -> Any:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-@pytest.mark.xfail(reason="a lease that can't be given back for want of room is kept until the process ends")
 @pytest.mark.parametrize("settings", [{}, OTHERS], ids=["chroma and tantivy", "faiss and rank-bm25"])
 def test_a_replacement_on_a_full_disk(disk: Path, settings: dict[str, Any]) -> None:
     """However much room there is, it is made or refused with what to do; then the same open collection goes on."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Update, select, update
+from sqlalchemy import Connection, Engine, Row, Update, select, update
 from sqlalchemy.exc import DBAPIError
 
 from leadline.errors import LeaseHeld, LeaseLost, StoreError
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 TTL_S: Final = 30.0  # after so long without a heartbeat, another host may take over
 HEARTBEAT_S: Final = 5.0
 POLL_S: Final = 0.1
+RETRY_S: Final = 0.2  # between two tries to give it back
 GIVE_WAY_S: Final = 0.15  # longer than the others sleep between two tries
 _ROW: Final = 1
 
@@ -143,15 +144,31 @@ class Lease:
         """
         self._stop.set()
         self._thread.join()
+        engine = self._catalog.engine
         try:
-            with begin_immediate(self._catalog.engine) as connection:
-                wanted = select(table.c.id).where(table.c.id == _ROW, table.c.wanted >= table.c.acquired)
-                is_wanted = connection.execute(wanted).first() is not None
-                connection.execute(self._mine().values(pid=None, command=None, expires=0.0))
-                return is_wanted
-        except DBAPIError as error:  # it falls free when this process ends; what broke the catalog was raised before
-            log.warning("The lease of %s could not be given back: %s", self._catalog.place, error.orig)
+            return self._give_back(engine)
+        except DBAPIError as error:  # such as a full disk: nobody else could write either
+            log.warning("The lease of %s could not be given back yet: %s", self._catalog.place, error.orig)
+            threading.Thread(target=self._give_back_later, args=(engine,), name="leadline-lease", daemon=True).start()
             return False
+
+    def _give_back(self, engine: Engine) -> bool:
+        with begin_immediate(engine) as connection:
+            wanted = select(table.c.id).where(table.c.id == _ROW, table.c.wanted >= table.c.acquired)
+            is_wanted = connection.execute(wanted).first() is not None
+            connection.execute(self._mine().values(pid=None, command=None, expires=0.0))
+            return is_wanted
+
+    def _give_back_later(self, engine: Engine) -> None:
+        """Tries until it has worked: this process may go on for long, and would keep everybody out."""
+        while not self._catalog.is_missing():
+            time.sleep(RETRY_S)
+            try:
+                self._give_back(engine)
+            except DBAPIError:
+                continue
+            engine.dispose()  # the catalog may be closed by now, and this have opened a connection again
+            return
 
     def _keep_alive(self) -> None:
         while not self._stop.wait(self._heartbeat_s):
