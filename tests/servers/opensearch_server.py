@@ -25,7 +25,7 @@ from tests.servers.opensearch_query import SCORES, WINDOW, Document, Refused, ba
 
 REAL_URL = os.environ.get("LEADLINE_TEST_OPENSEARCH_URL", "")
 HOW_TO_START = (
-    "no OpenSearch here: start one with `docker run --rm -p 9200:9200 -e discovery.type=single-node "
+    "no OpenSearch here: start one with `docker run --rm -p 127.0.0.1:9200:9200 -e discovery.type=single-node "
     "-e DISABLE_SECURITY_PLUGIN=true opensearchproject/opensearch:3` "
     "and set LEADLINE_TEST_OPENSEARCH_URL=http://localhost:9200"
 )

@@ -4,6 +4,7 @@ A new backend is one more line in `ENGINES`, and for one with a server a fixture
 """
 
 import hashlib
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from leadline.stores.catalog import Catalog
 from leadline.stores.lease import hold_lease
 
 DIMENSION = 16
+OPENSEARCH = "LEADLINE_TEST_OPENSEARCH_URL"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Engine:
     """How a backend is opened: its kind, its name in the registry, its options, and the fixture that gives more of
     them for an engine that runs as a server (it skips where there is no such server).
 
+    `needs` names the variable of the environment that tells where the server of an engine is that no package index has.
     `joined`: another store has the folder open already, as in another process, and serves this one.
     """
 
@@ -34,6 +37,7 @@ class Engine:
     options: Mapping[str, Any] = field(default_factory=dict)
     server: str | None = None
     joined: bool = False
+    needs: str | None = None
 
 
 ENGINES = {
@@ -44,22 +48,25 @@ ENGINES = {
     "faiss-hnsw": Engine("vector", "faiss", {"index_type": "hnsw"}),
     "qdrant": Engine("vector", "qdrant"),
     "qdrant-standin": Engine("vector", "qdrant", server="qdrant_standin_options"),
-    "qdrant-server": Engine("vector", "qdrant", server="qdrant_server_options"),
+    "qdrant-server": Engine("vector", "qdrant", server="qdrant_server_options", needs="LEADLINE_TEST_QDRANT_URL"),
     "pinecone-standin": Engine("vector", "pinecone", server="pinecone_standin_options"),
-    "pinecone": Engine("vector", "pinecone", server="pinecone_options"),
+    "pinecone": Engine("vector", "pinecone", server="pinecone_options", needs="LEADLINE_TEST_PINECONE_API_KEY"),
     "tantivy": Engine("lexical", "tantivy"),
     "rank-bm25": Engine("lexical", "rank-bm25"),
     "opensearch-standin": Engine("vector", "opensearch", server="opensearch_standin_options"),
-    "opensearch": Engine("vector", "opensearch", server="opensearch_options"),
+    "opensearch": Engine("vector", "opensearch", server="opensearch_options", needs=OPENSEARCH),
     "opensearch-bm25": Engine("lexical", "opensearch", server="opensearch_words_options"),
-    "opensearch-bm25-server": Engine("lexical", "opensearch", server="opensearch_options"),
+    "opensearch-bm25-server": Engine("lexical", "opensearch", server="opensearch_options", needs=OPENSEARCH),
     "graph": Engine("graph", "graph"),
     "graph-postgres": Engine("graph", "graph", server="postgres_options"),
     "milvus-lite": Engine("vector", "milvus", server="milvus_lite"),
     "milvus-lite-bm25": Engine("lexical", "milvus", server="milvus_lite"),
-    "milvus": Engine("vector", "milvus", server="milvus"),
-    "milvus-bm25": Engine("lexical", "milvus", server="milvus"),
+    "milvus": Engine("vector", "milvus", server="milvus", needs="LEADLINE_TEST_MILVUS_URL"),
+    "milvus-bm25": Engine("lexical", "milvus", server="milvus", needs="LEADLINE_TEST_MILVUS_URL"),
 }
+
+# Those that can be run here; the variables are read before a test's environment is cleaned.
+HERE = {name: engine for name, engine in ENGINES.items() if engine.needs is None or os.environ.get(engine.needs)}
 
 Opener = Callable[[], AbstractAsyncContextManager["Backend"]]
 OpenAt = Callable[[Path], AbstractAsyncContextManager["Backend"]]

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.stores.engines import ENGINES
+from tests.stores.engines import ENGINES, HERE
 
 from leadline import Settings, load_settings, open_library
 from leadline.drafts import ChunkDraft, SourceDraft
 
 LEGS = {"vector": "vector", "lexical": "bm25"}
 # Not Pinecone: the tests' index is made beforehand, narrower than the embedder's vectors.
-CHOSEN = [name for name, e in ENGINES.items() if e.kind in LEGS and e.backend != "pinecone" and not e.joined]
+CHOSEN = [name for name, e in HERE.items() if e.kind in LEGS and e.backend != "pinecone" and not e.joined]
 
 
 def source(name: str, *texts: str) -> SourceDraft:
@@ -51,7 +51,7 @@ async def test_a_backend_carries_the_product(chosen: tuple[Settings, str]) -> No
         assert [document["metadata"]["file_name"] for document in found] == ["boats.md"]
 
 
-@pytest.fixture(params=["milvus-lite", "opensearch-standin", "milvus", "opensearch"])
+@pytest.fixture(params=sorted({"milvus-lite", "opensearch-standin", "milvus", "opensearch"} & HERE.keys()))
 def joint(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Settings that name one backend for both legs."""
     engine = ENGINES[request.param]

@@ -4,13 +4,38 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.stores.engines import DIMENSION, Backend, OpenAt, Opener, record, vector_of
+from tests.stores.engines import DIMENSION, ENGINES, HERE, Backend, OpenAt, Opener, record, vector_of
 
-from leadline.errors import InvalidFilter
+from leadline.errors import InvalidFilter, ManifestMismatch
 from leadline.stores.base import ChunkRecord
 
 # One more than Chroma 1.5.9 takes at once.
 BEYOND_BATCH = 5462
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if name not in HERE])
+def test_an_engine_that_is_not_here_is_named(name: str, request: pytest.FixtureRequest) -> None:
+    """Skipped for each, saying how to start it: this suite then runs on it."""
+    request.getfixturevalue(str(ENGINES[name].server))
+
+
+class TestEnsureReady:
+    """ensure_ready creates or validates."""
+
+    async def test_can_be_repeated(self, backend: Backend) -> None:
+        """It creates once and validates after."""
+        await backend.store.upsert([record("a")])
+        await backend.store.ensure_ready(DIMENSION)
+        assert await backend.store.count() == 1
+
+    async def test_another_width_is_refused(self, vectors: Backend) -> None:
+        """An index that was made for vectors of one width takes and answers no others, and nothing is lost."""
+        await vectors.store.upsert([record("a")])
+        with pytest.raises(ManifestMismatch):
+            await vectors.store.ensure_ready(DIMENSION + 1)
+        with pytest.raises(ManifestMismatch):
+            await vectors.store.search(np.ones(DIMENSION + 1, dtype=np.float32), k=1)
+        assert await vectors.find_ids("Quokka") == ["a"]
 
 
 class TestUpsert:
@@ -62,21 +87,57 @@ class TestUpsert:
         assert await backend.store.delete(sorted(ids)) == BEYOND_BATCH
         assert await backend.store.count() == 0
 
+    async def test_survives_a_restart(self, open_store: Opener) -> None:
+        """Chunks, fields and deletions are on disk when a call returns."""
+        async with open_store() as first:
+            await first.store.upsert([record("a", page=1), record("b"), record("c", "Numbat")])
+            await first.store.delete(["b"])
+        async with open_store() as second:
+            assert await second.store.all_ids() == {"a", "c"}
+            assert await second.find_ids("Quokka", where={"page": 1}) == ["a"]
 
-class TestIds:
-    """existing_ids and all_ids never guess."""
+    async def test_unusable_vectors_are_refused_and_counted(self, vectors: Backend) -> None:
+        """Ones that are not finite, all zero or missing: nothing of their records is kept, the others go in."""
+        await vectors.store.upsert([record("b")])
+        bad = [np.full(DIMENSION, np.nan), np.full(DIMENSION, np.inf), np.zeros(DIMENSION)]
+        records = [ChunkRecord(f"bad{n}", "d", "x", (vector.astype(np.float32),)) for n, vector in enumerate(bad)]
+        records += [
+            ChunkRecord("none", "d", "x"),
+            ChunkRecord("b", "d", "x", (bad[2].astype(np.float32),)),
+            record("a"),
+        ]
+        assert await vectors.store.upsert(records) == 5
+        assert await vectors.store.all_ids() == {"a"}
+        assert await vectors.store.count() == 1
 
-    async def test_existing_ids_are_those_stored(self, backend: Backend) -> None:
+
+class TestExistingIds:
+    """existing_ids never guesses."""
+
+    async def test_are_those_stored(self, backend: Backend) -> None:
         """Unknown and repeated ids do no harm; an empty list is legal."""
         await backend.store.upsert([record("a"), record("b")])
         assert await backend.store.existing_ids(["a", "zz", "a"]) == {"a"}
         assert await backend.store.existing_ids([]) == set()
 
-    async def test_chunk_without_content_is_counted_too(self, backend: Backend) -> None:
+
+class TestAllIds:
+    """all_ids is complete."""
+
+    async def test_chunk_without_content_is_listed_and_counted(self, backend: Backend) -> None:
         """A chunk with nothing to search for is still stored, so that a comparison of ids is complete."""
         await backend.store.upsert([ChunkRecord("a", "d", text="…", vectors=(vector_of("x"),))])
         assert await backend.store.all_ids() == {"a"}
         assert await backend.store.count() == 1
+
+    async def test_are_those_of_one_index(self, open_at: OpenAt, tmp_path: Path) -> None:
+        """What goes into one store can't be found in another one."""
+        async with open_at(tmp_path / "1") as one, open_at(tmp_path / "2") as two:
+            await one.store.upsert([record("a")])
+            await two.store.upsert([record("b", "Numbat")])
+            assert await one.store.all_ids() == {"a"}
+            assert await two.store.all_ids() == {"b"}
+            assert await two.find_ids("Quokka") == []
 
 
 class TestDelete:
@@ -166,20 +227,38 @@ class TestSearch:
         for key, value in fields.items():
             assert await backend.find_ids("Quokka", where={key: value}) == ["a"], key
 
+    async def test_best_vector_of_a_chunk_counts(self, vectors: Backend) -> None:
+        """A chunk of several vectors is one hit, by the one that is nearest; k counts chunks."""
+        topics = ["Quokka", "Numbat", "Wombat", "Bilby"]
+        await vectors.store.upsert([record("many", topics), record("one", "Quokka"), record("other", "Dingo")])
+        for topic in topics:
+            hits = await vectors.find(topic, k=3)
+            assert hits[0].chunk_id in ("many", "one")
+            assert hits[0].score > 0.99
+            assert len({hit.chunk_id for hit in hits}) == len(hits) == 3
+        await vectors.store.upsert([record("many", topics[:1])])
+        assert await vectors.find_ids("Bilby") == []
+        assert await vectors.store.count() == 3
 
-class TestRestart:
-    """What was acknowledged is there after a restart, and nothing else."""
 
-    async def test_content_survives(self, open_store: Opener) -> None:
-        """Chunks, fields and deletions are on disk when a call returns."""
-        async with open_store() as first:
-            await first.store.upsert([record("a", page=1), record("b"), record("c", "Numbat")])
-            await first.store.delete(["b"])
-        async with open_store() as second:
-            assert await second.store.all_ids() == {"a", "c"}
-            assert await second.find_ids("Quokka", where={"page": 1}) == ["a"]
+class TestCount:
+    """count is how many chunks are stored."""
 
-    async def test_cleared_content_never_comes_back(self, open_store: Opener) -> None:
+    async def test_follows_every_change(self, backend: Backend) -> None:
+        """Chunks, not vectors or rows: upserts, replacements and deletions."""
+        assert await backend.store.count() == 0
+        await backend.store.upsert([record("a", ["Quokka", "Numbat"]), record("b")])
+        assert await backend.store.count() == 2
+        await backend.store.upsert([record("a")])
+        assert await backend.store.count() == 2
+        await backend.store.delete(["b"])
+        assert await backend.store.count() == 1
+
+
+class TestClear:
+    """clear removes everything, for good."""
+
+    async def test_nothing_comes_back(self, open_store: Opener) -> None:
         """After clear, a restart and new chunks, only the new ones are found."""
         async with open_store() as first:
             await first.store.upsert([record("a"), record("b", "Numbat")])
@@ -192,32 +271,17 @@ class TestRestart:
             assert await second.find_ids("Quokka") == []
             assert await second.find_ids("Wombat") == ["c"]
 
-    async def test_clear_of_an_empty_store_is_legal(self, backend: Backend) -> None:
+    async def test_of_an_empty_store_is_legal(self, backend: Backend) -> None:
         """clear can be called at any time."""
         await backend.store.clear()
         await backend.store.clear()
         assert await backend.store.count() == 0
 
-    async def test_ensure_ready_can_be_repeated(self, backend: Backend) -> None:
-        """It creates once and validates after."""
-        await backend.store.upsert([record("a")])
-        await backend.store.ensure_ready(DIMENSION)
-        assert await backend.store.count() == 1
 
+class TestStats:
+    """stats are figures for people."""
 
-class TestSideBySide:
-    """Several stores live in one process."""
-
-    async def test_two_folders_do_not_mix(self, open_at: OpenAt, tmp_path: Path) -> None:
-        """What goes into one store can't be found in another one."""
-        async with open_at(tmp_path / "1") as one, open_at(tmp_path / "2") as two:
-            await one.store.upsert([record("a")])
-            await two.store.upsert([record("b", "Numbat")])
-            assert await one.store.all_ids() == {"a"}
-            assert await two.store.all_ids() == {"b"}
-            assert await two.find_ids("Quokka") == []
-
-    async def test_stats_name_the_backend_and_the_count(self, backend: Backend) -> None:
+    async def test_name_the_backend_and_the_count(self, backend: Backend) -> None:
         """stats has at least `backend` and `count`."""
         await backend.store.upsert([record("a"), record("b")])
         stats = await backend.store.stats()

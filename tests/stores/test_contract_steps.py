@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores.engines import ENGINES, Backend, opened, record
+from tests.stores.engines import ENGINES, HERE, Backend, opened, record
 
 from leadline.errors import StoreError
 from leadline.events import DocumentEmbedded, DocumentSaved, DocumentsPruned, Event, ItemFailed
@@ -53,7 +53,7 @@ class Headers:
         return [self._records[each.chunk_id] for each in headers]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=HERE)
 async def unready(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     """Each backend in turn, open, with nothing created yet."""
     engine = ENGINES[request.param]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.stores.engines import ENGINES, opened, record
+from tests.stores.engines import ENGINES, HERE, opened, record
 
 ROOT = Path(__file__).parents[2]
 WRITER = """
@@ -32,7 +32,7 @@ asyncio.run(main(*sys.argv[1:]))
 # is killed with a whole catalog in it, elsewhere.
 KILLED = [
     name
-    for name, engine in ENGINES.items()
+    for name, engine in HERE.items()
     if not engine.joined and not name.endswith("-standin") and not (engine.server and engine.kind != "vector")
 ]
 
