@@ -55,10 +55,17 @@ async def test_what_an_index_lacks_or_has_too_much_is_named_and_repaired(
     rehearsal = await kb.repair(dry_run=True)
     assert (rehearsal.added[leg], rehearsal.removed[leg]) == (10, 1)
     assert await kb.verify() == report
+    given: list[str] = []
+    async with kb._current.use() as opened:
+        real = type(opened.stores[leg]).upsert
     with monkeypatch.context() as patch:
         patch.setattr(library.embedder, "embed_passages", None)
+        patch.setattr(
+            type(opened.stores[leg]), "upsert", lambda self, rs: given.extend(r.chunk_id for r in rs) or real(self, rs)
+        )
         done = await kb.repair()
     assert done.after.ok
+    assert sorted(given) == sorted(put.chunk_ids[:10])
     assert sum(done.added.values()) == 10
     assert len(await kb.retrievers()[leg].search("acme corp", k=50)) == 30
 

@@ -71,9 +71,13 @@ async def apply_new(opened: Opened, texts: Mapping[int, Sequence[ChunkRecord]]) 
 
 
 async def apply_upserts(
-    opened: Opened, versions: Sequence[int], legs: Collection[str], known: Mapping[str, str] | None = None
+    opened: Opened,
+    versions: Sequence[int],
+    legs: Collection[str],
+    known: Mapping[str, str] | None = None,
+    only: Collection[str] | None = None,
 ) -> dict[int, str]:
-    """Gives the chunks of the versions to the legs. Version → what failed, for those that a leg refused.
+    """Gives the chunks of the versions, or `only` those of them, to the legs. Version → what failed, if a leg refused.
 
     A version with a chunk whose text is missing failed too; the legs are given its others. Texts that are not `known`
     are fetched. Raises StoreError if they can't be.
@@ -82,6 +86,8 @@ async def apply_upserts(
     for page in pages(await asyncio.to_thread(version_sizes, opened.catalog, versions)):
         records, incomplete = await _read_whole(opened, page, known or {})
         failed |= incomplete
+        if only is not None:
+            records = {version: [each for each in of if each.chunk_id in only] for version, of in records.items()}
         given = (_give(opened, leg, records) for leg in opened.without_twins(legs))
         for outcome in await asyncio.gather(*given):
             failed |= outcome
@@ -158,9 +164,12 @@ async def publish_applied(opened: Opened, versions: Sequence[int], failed: Mappi
         await asyncio.to_thread(abandon, opened.catalog, opened.name, version, opened.leg_names)
 
 
-async def settle_all(opened: Opened) -> Deleted:
-    """Applies all that is owed but pending versions, and sweeps what nobody needs any more."""
-    await _apply_owed_upserts(opened)
+async def settle_all(opened: Opened, lacking: Mapping[str, Collection[str]] | None = None) -> Deleted:
+    """Applies all that is owed but pending versions, and sweeps what nobody needs any more.
+
+    Where it is known what each leg is `lacking`, it is given no more than that.
+    """
+    await _apply_owed_upserts(opened, lacking or {})
     deleted = await apply_deletes(opened)
     retired = await asyncio.to_thread(retired_sources, opened.catalog, opened.name)
     if retired:
@@ -180,12 +189,13 @@ async def replay(opened: Opened) -> None:
     await settle_all(opened)
 
 
-async def _apply_owed_upserts(opened: Opened) -> None:
+async def _apply_owed_upserts(opened: Opened, lacking: Mapping[str, Collection[str]]) -> None:
     owed = [row for row in await asyncio.to_thread(read_owed, opened.catalog, opened.name) if row.version is not None]
     for leg in dict.fromkeys(row.leg for row in owed):
         rows = [row for row in owed if row.leg == leg]
         try:
-            failed = await apply_upserts(opened, [row.version for row in rows if row.version is not None], [leg])
+            ids = [row.version for row in rows if row.version is not None]
+            failed = await apply_upserts(opened, ids, [leg], only=lacking.get(leg))
         except LeaseLost:
             raise
         except StoreError as error:  # named degrade: without the texts all of it stays owed, and the rest goes on

@@ -83,8 +83,9 @@ async def _repair(opened: Opened, legs: Mapping[str, LegReport]) -> None:
             owed[leg] = {expected[chunk_id] for chunk_id in report.missing if chunk_id in expected}
         if report.extra:
             await asyncio.to_thread(owe_removal, opened.catalog, opened.name, leg, list(report.extra))
-    await asyncio.to_thread(owe_versions, opened.catalog, opened.name, owed)
     await settle_all(opened)
+    await asyncio.to_thread(owe_versions, opened.catalog, opened.name, owed)
+    await settle_all(opened, {leg: set(report.missing) for leg, report in legs.items()})
 
 
 async def _remove_altered(opened: Opened, report: LegReport) -> None:
