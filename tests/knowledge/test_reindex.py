@@ -175,6 +175,47 @@ def _refuse(*_: object) -> None:
     raise StoreError("no room")
 
 
+@pytest.mark.parametrize("backend", ["qdrant", "milvus", "chroma"])
+async def test_who_was_using_an_index_that_was_replaced_loses_no_leg(settings: Settings, backend: str) -> None:
+    """Whatever closing it takes, with its files gone: the next question is answered by every leg."""
+    former = settings.model_copy(update={"vector_backend": backend})
+    async with (
+        open_library(former) as old,
+        open_library(settings.model_copy(update={"vector_backend": "faiss"})) as new,
+    ):
+        kb = await old.collection()
+        await kb.put(sources(old))
+        expected = await answers(kb)
+        assert (await built(new)).legs == ("vector",)
+        assert await answers(kb) == expected
+
+
+async def test_moving_to_a_server_is_a_change(settings: Settings, chroma_server: dict[str, Any]) -> None:
+    """The same backend elsewhere: it is built there, and back; what is left behind is emptied or named."""
+    there = settings.model_copy(update={"vector_options": chroma_server})
+    async with open_library(settings) as library:
+        await (await library.collection()).put(sources(library))
+    for moved in (there, settings):
+        async with open_library(moved) as library:
+            with pytest.raises(ManifestMismatch, match="LEADLINE_VECTOR_OPTIONS"):
+                await library.collection()
+            report = await built(library)
+            assert report.legs == ("vector",)
+            assert (await (await library.collection()).verify()).ok
+    assert len(report.left) == 1
+    assert not [*settings.data_dir.glob("*.lock")]
+
+
+async def test_what_could_not_be_opened_pins_no_settings(settings: Settings) -> None:
+    """A first try with a server that isn't there leaves the choice free."""
+    nowhere = settings.model_copy(update={"vector_options": {"url": "http://127.0.0.1:9"}})
+    async with open_library(nowhere) as library:
+        with pytest.raises(StoreError):
+            await library.collection()
+    async with open_library(settings.model_copy(update={"vector_backend": "faiss"})) as library:
+        await (await library.collection()).put(sources(library))
+
+
 async def test_sources_in_chunks_of_their_own_are_named(settings: Settings) -> None:
     """They are indexed anew as they are."""
     async with open_library(settings) as library:

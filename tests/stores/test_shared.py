@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -20,7 +21,7 @@ import pytest
 from leadline.errors import InvalidFilter, ManifestMismatch, StoreError
 from leadline.stores import open_vector_store, shared, shared_messages
 from leadline.stores.base import ChunkRecord, Hit, VectorStore
-from leadline.stores.shared_host import host_file
+from leadline.stores.shared_host import host_file, lock_file, mark
 
 WIDTH = 8
 # Writes 200 records of its own, one call each 20, and says when each is acknowledged; then waits to be told to end.
@@ -195,7 +196,8 @@ async def test_a_file_left_by_a_killed_host_holds_nobody_up(tmp_path: Path) -> N
     path = tmp_path / "vector"
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared, "GREETING_S", 0.1)
-        told = {"port": silent.getsockname()[1], "secret": "00" * 32, "pid": 1}
+        lock_file(path).touch()
+        told = {"port": silent.getsockname()[1], "secret": "00" * 32, "pid": 1, "of": mark(path)}
         host_file(path).write_text(json.dumps(told))
         async with opened(path) as store:
             assert await store.count() == 0
@@ -223,3 +225,25 @@ def test_messages_keep_what_they_carry() -> None:
     assert shared_messages.unpacked(shared_messages.packed(where)) == where
     assert shared_messages.unpacked(shared_messages.packed({"ids": {"b", "a"}})) == {"ids": {"a", "b"}}
     assert shared_messages.unpacked(shared_messages.packed([Hit("a", 0.5, 0)])) == [Hit("a", 0.5, 0)]
+
+
+async def test_a_copy_has_a_host_of_its_own(tmp_path: Path) -> None:
+    """Copied while it is in use, with the file that says where the host is: neither reaches into the other."""
+    original, copy = tmp_path / "original" / "vector", tmp_path / "copy" / "vector"
+    async with opened(original) as store:
+        await store.upsert([record("a", 1)])
+        shutil.copytree(original.parent, copy.parent)
+        async with opened(copy) as other:
+            await other.upsert([record("b", 2)])
+            await other.delete(["a"])
+            assert await other.all_ids() == {"b"}
+        assert await store.all_ids() == {"a"}
+
+
+async def test_a_moved_folder_keeps_its_host(tmp_path: Path) -> None:
+    """Moved while it is in use: others still find who has it open."""
+    async with opened(tmp_path / "before" / "vector") as store:
+        await store.upsert([record("a", 1)])
+        (tmp_path / "before").rename(tmp_path / "after")
+        async with opened(tmp_path / "after" / "vector") as joined:
+            assert await joined.all_ids() == {"a"}

@@ -5,6 +5,7 @@ next one finds the new. Knows when to open and close; doesn't know how.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from leadline.knowledge.opened import BuildReplaced, Opened
 from leadline.models.base import Embedder
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import current_builds
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -27,6 +30,7 @@ class Current:
         self._reopen = reopen
         self._users: Counter[int] = Counter()  # by identity
         self._renewing = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @property
@@ -59,8 +63,10 @@ class Current:
             yield opened
         finally:
             self._users[id(opened)] -= 1
-            if self._closed or opened is not self._opened:
+            if self._closed:
                 await self._close_unused(opened)
+            elif opened is not self._opened:
+                self._close_former(opened)
 
     async def change(self, work: Callable[[Opened], Awaitable[T]]) -> T:
         """Does `work`, which passes the gate before it changes anything, on the indexes as they are then."""
@@ -74,6 +80,7 @@ class Current:
     async def close(self) -> None:
         """Closes the indexes, as soon as nobody uses them."""
         self._closed = True
+        await asyncio.gather(*self._closing)
         await self._close_unused(self._opened)
 
     async def _renew(self) -> None:
@@ -84,11 +91,23 @@ class Current:
         async with self._renewing:
             if not await self._is_current():
                 former, self._opened = self._opened, await self._reopen()
-                await self._close_unused(former)
+                self._close_former(former)
 
     async def _is_current(self) -> bool:
         opened = self._opened
         return await asyncio.to_thread(current_builds, opened.catalog, opened.name) == opened.builds
+
+    def _close_former(self, opened: Opened) -> None:
+        """Closes indexes that others took the place of, beside whatever is asked of those."""
+        task = asyncio.create_task(self._close_quietly(opened))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _close_quietly(self, opened: Opened) -> None:
+        try:
+            await self._close_unused(opened)
+        except Exception as error:  # noqa: BLE001 - a named degrade: their files may be gone by now, and nobody needs them
+            log.warning("The former indexes of the collection %s were not closed in order: %s", opened.name, error)
 
     async def _close_unused(self, opened: Opened) -> None:
         if not self._users[id(opened)]:

@@ -9,7 +9,7 @@ from leadline.config import Settings
 from leadline.errors import LeadlineError
 from leadline.knowledge import places
 from leadline.knowledge.manifest import MADE_WITH, Manifest
-from leadline.stores import open_graph_store, open_joint_store, open_lexical_store, open_vector_store
+from leadline.stores import is_elsewhere, open_graph_store, open_joint_store, open_lexical_store, open_vector_store
 from leadline.stores.base import Store
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import identity
@@ -35,7 +35,11 @@ async def remove_replaced(
             await _empty(open_graph_store(catalog, places.graph_key(name, build)))
         elif leg == "bm25" and stored[leg]["joint"]:
             continue  # it is the vector leg's
-        elif stored[leg][MADE_WITH][f"{_KIND[leg]}_elsewhere"]:
+        elif not stored[leg][MADE_WITH][f"{_KIND[leg]}_elsewhere"]:
+            continue  # its folder is removed
+        elif not _reached(settings, leg, stored[leg]):
+            left.append(label)
+        else:
             try:
                 await _empty(_store(settings, leg, label, stored[leg]))
             except LeadlineError as error:
@@ -45,6 +49,13 @@ async def remove_replaced(
 
 
 _KIND = {"vector": "vector", "bm25": "lexical"}
+
+
+def _reached(settings: Settings, leg: str, manifest: Manifest) -> bool:
+    """Whether these settings say where the server is that the index is on."""
+    kind = _KIND[leg]
+    same = getattr(settings, f"{kind}_backend") == manifest["backend"]
+    return same and is_elsewhere(getattr(settings, f"{kind}_options"))
 
 
 async def _empty(store: Store) -> None:

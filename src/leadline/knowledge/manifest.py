@@ -25,6 +25,8 @@ _SETTINGS: Final = (
 _SETTING_OF: Final = {
     ("vector", "backend"): "LEADLINE_VECTOR_BACKEND",
     ("bm25", "backend"): "LEADLINE_LEXICAL_BACKEND",
+    ("vector", "place"): "LEADLINE_VECTOR_OPTIONS",
+    ("bm25", "place"): "LEADLINE_LEXICAL_OPTIONS",
     ("vector", "model"): "LEADLINE_EMBEDDING_MODEL",
     ("vector", "dimension"): "LEADLINE_EMBEDDING_MODEL",
     ("bm25", "analyzer"): "LEADLINE_STEMMER",
@@ -45,12 +47,19 @@ def manifests_for(settings: Settings, embedder: Embedder) -> dict[str, Manifest]
         | joint
         | {
             "backend": settings.vector_backend,
+            "place": _place(settings.vector_options),
             "model": embedder.name,
             "dimension": embedder.dimension,
             "metric": str(settings.vector_options.get("metric_type", "cosine")).lower(),
             "normalisation": "unit length",
         },
-        "bm25": common | joint | {"backend": settings.lexical_backend, "analyzer": Analyzer(settings.stemmer).name},
+        "bm25": common
+        | joint
+        | {
+            "backend": settings.lexical_backend,
+            "place": _place(settings.lexical_options),
+            "analyzer": Analyzer(settings.stemmer).name,
+        },
         "graph": common | {"backend": "catalog", "entity_rules": ENTITY_RULES},
     }
 
@@ -114,7 +123,8 @@ def settings_of(settings: Settings, stored: Mapping[str, Manifest]) -> Settings:
     made_with = dict(stored["vector"][MADE_WITH])
     for kind in ("vector", "lexical"):
         elsewhere, backend = made_with.pop(f"{kind}_elsewhere"), made_with[f"{kind}_backend"]
-        if backend == getattr(settings, f"{kind}_backend"):
+        told = is_elsewhere(getattr(settings, f"{kind}_options"))
+        if (backend, elsewhere) == (getattr(settings, f"{kind}_backend"), told):
             continue
         if elsewhere:
             raise ManifestMismatch(
@@ -123,6 +133,10 @@ def settings_of(settings: Settings, stored: Mapping[str, Manifest]) -> Settings:
             )
         made_with[f"{kind}_options"] = {}
     return settings.model_copy(update=made_with)
+
+
+def _place(options: Mapping[str, Any]) -> str:
+    return "a server" if is_elsewhere(options) else "the data folder"
 
 
 def _made_with(settings: Settings) -> Manifest:

@@ -45,9 +45,14 @@ async def open_collection(name: str, settings: Settings, catalog: Catalog, embed
     if builds.keys() == wanted.keys() and await asyncio.to_thread(_are_there, settings, name, builds):
         return await open_build(name, settings, catalog, embedder, gate, builds)
     async with gate.hold():
-        await asyncio.to_thread(create_collection, catalog, name, wanted)
-        builds = await asyncio.to_thread(current_builds, catalog, name)
-        return await open_build(name, settings, catalog, embedder, gate, builds)
+        builds = await asyncio.to_thread(current_builds, catalog, name) or dict.fromkeys(wanted, 0)
+        opened = await open_build(name, settings, catalog, embedder, gate, builds)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(opened.stack.aclose)
+            # Not before: what can't be opened pins no settings.
+            await asyncio.to_thread(create_collection, catalog, name, wanted)
+            stack.pop_all()
+        return opened
 
 
 async def finish_and_compare(opened: Opened, settings: Settings) -> list[str]:

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -75,7 +75,8 @@ def stop(file: Path) -> None:
         engine.users -= 1
         if engine.users < 1:
             del _engines[file]
-            with _alone(file):
+            # Of a folder that was removed, nobody starts another engine.
+            with _alone(file) if file.parent.is_dir() else nullcontext():
                 _leave(engine)
 
 

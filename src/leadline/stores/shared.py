@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from leadline.errors import StoreError
 from leadline.stores import index_files, shared_messages, steps
 from leadline.stores.base import ChunkRecord, Failed, Hit, Policy, Stats, Vector, VectorStore, Where
-from leadline.stores.shared_host import LOOPBACK, Host, host_file
+from leadline.stores.shared_host import LOOPBACK, Host, host_file, lock_file, mark
 
 if TYPE_CHECKING:
     from leadline.stores.steps import Step
@@ -48,7 +48,7 @@ class SharedVectorStore:
         self._make = make
         self._path = path
         self._policy = policy or Policy()
-        self._lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
+        self._lock = FileLock(lock_file(path), thread_local=False)
         self._host: Host | None = None
         self._joining = asyncio.Lock()
         self._open = False
@@ -193,6 +193,8 @@ class SharedVectorStore:
 def _address(path: Path) -> tuple[int, bytes]:
     try:
         told = json.loads(host_file(path).read_bytes())
+        if told["of"] != mark(path):  # it came with a copy of the folder: that host has the original open
+            raise KeyError("of")
         return int(told["port"]), bytes.fromhex(told["secret"])
     except (ValueError, KeyError, TypeError) as error:  # left by a host that was killed while it wrote
         raise FileNotFoundError(str(host_file(path))) from error

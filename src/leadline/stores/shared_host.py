@@ -30,6 +30,17 @@ METHODS: Final = frozenset(
 )
 
 
+def mark(path: Path) -> str:
+    """Tells the index in `path` from a copy of it, but not from itself after its folder was moved."""
+    lock = lock_file(path).stat()
+    return f"{lock.st_dev}:{lock.st_ino}"
+
+
+def lock_file(path: Path) -> Path:
+    """What the host of the index in `path` holds locked."""
+    return path.with_name(f"{path.name}.lock")
+
+
 def host_file(path: Path) -> Path:
     """Where the host of the index in `path` says how it is reached. Only the owner of the folder can read it."""
     return path.with_name(f"{path.name}.host")
@@ -91,6 +102,7 @@ class Host:
         self._listener = Listener((LOOPBACK, 0), backlog=BACKLOG)
         self._accepting.start()
         told = {"port": self._listener.address[1], "secret": self._secret.hex(), "pid": os.getpid()}
+        told["of"] = mark(self._path)
         temporary = self._path.with_name(f"{self._path.name}.host-new")
         temporary.unlink(missing_ok=True)
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
