@@ -41,7 +41,7 @@ check: $(VENV)/.installed-test ## lint, types, import directions
 	PYTHONPATH=src $(BIN)/lint-imports
 
 test: check ## check, then the whole test suite
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 crash: $(VENV)/.installed-test ## kill processes at every write step and 100 times at random
 	LEADLINE_CRASH_ROUNDS=100 $(BIN)/pytest tests/knowledge/test_crash.py tests/knowledge/test_crash_random.py
