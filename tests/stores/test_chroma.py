@@ -1,5 +1,6 @@
 """What is Chroma's own: scores, several vectors a chunk, widths and metrics, what it is given, damaged folders."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -193,3 +194,49 @@ async def test_damaged_folder_is_refused_and_kept(name: str, harm: Callable[[Pat
         async with ChromaVectorStore(path=tmp_path) as store:
             await store.search(X, k=1)
     assert (path.exists() and path.read_bytes()) == harmed
+
+
+def _same_size(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(3).bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("name", ["data_level0.bin", "link_lists.bin"])
+async def test_links_that_lead_nowhere_are_found_before_they_are_followed(name: str, tmp_path: Path) -> None:
+    """Files of the right size with other bytes in them: following them would end the process."""
+    random = np.random.default_rng(0).normal(size=(1500, 4)).astype(np.float32)
+    async with ChromaVectorStore(path=tmp_path) as store:
+        await store.upsert([chunk(f"c{n}", vector) for n, vector in enumerate(random)])
+    (path,) = tmp_path.rglob(name)  # noqa: ASYNC240 - a test
+    _same_size(path)
+    with pytest.raises(StoreDamaged, match=rf"{name} has links.*verify --repair"):
+        async with ChromaVectorStore(path=tmp_path):
+            pass
+
+
+async def test_a_segment_that_is_gone_is_missed(tmp_path: Path) -> None:
+    """The database still counts and lists its vectors: without a look the store would seem whole and find nothing."""
+    random = np.random.default_rng(0).normal(size=(1500, 4)).astype(np.float32)
+    async with ChromaVectorStore(path=tmp_path) as store:
+        await store.upsert([chunk(f"c{n}", vector) for n, vector in enumerate(random)])
+    (header,) = tmp_path.rglob("header.bin")  # noqa: ASYNC240 - a test
+    shutil.rmtree(header.parent)
+    with pytest.raises(StoreDamaged, match=r"segment .* is missing.*verify --repair"):
+        async with ChromaVectorStore(path=tmp_path):
+            pass
+
+
+async def test_a_graph_that_was_changed_and_saved_often_is_whole(tmp_path: Path) -> None:
+    """Replacements and deletions between saves leave a graph that is taken for what it is."""
+    random = np.random.default_rng(1).normal(size=(2600, 4)).astype(np.float32)
+    for turn in range(3):
+        async with ChromaVectorStore(path=tmp_path) as store:
+            await store.upsert([chunk(f"c{n}", random[n + turn]) for n in range(0, 2500, turn + 1)])
+            await store.delete([f"c{n}" for n in range(turn, 2500, 7)])
+    async with ChromaVectorStore(path=tmp_path) as store:
+        assert len(await store.search(X, k=100)) == 100
+        await store.delete(sorted(await store.all_ids()))
+    async with ChromaVectorStore(path=tmp_path) as store:
+        assert await store.search(X, k=1) == []
+        await store.upsert([chunk("new", X)])
+    async with ChromaVectorStore(path=tmp_path) as store:
+        assert [hit.chunk_id for hit in await store.search(X, k=5)] == ["new"]
