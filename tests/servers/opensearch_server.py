@@ -2,7 +2,8 @@
 
 The stand-in answers the documented form of the requests that the store makes, from the documents it was given, and
 refuses every other form with a 400: what passes is what the documentation says, not what a real server would do with
-it. It computes k-NN exactly and knows no text search. `osmem-server` analyses and ranks text, and knows no k-NN.
+it. It computes k-NN exactly; of words it only counts those shared. `osmem-server` analyses and ranks text, and knows no
+k-NN.
 """
 
 import base64

@@ -63,6 +63,8 @@ def tested(value: Any, operator: str, operand: Any, missing_is_unequal: bool) ->
             return equal
         case "$ne" | "$nin":
             return not equal
+        case _ if kind(value) != kind(operand):
+            return False
         case _:
             bounds = {
                 "$gt": value > operand,

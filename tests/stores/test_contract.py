@@ -187,6 +187,7 @@ class TestSearch:
         """Fewer than k hits are no error."""
         await backend.store.upsert([record("a"), record("b")])
         assert len(await backend.find("Quokka", k=5000)) == 2
+        assert len(await backend.find("Quokka", k=10**9)) == 2
         assert await backend.find("Quokka", k=0) == []
 
     async def test_empty_store_has_no_hits(self, backend: Backend) -> None:

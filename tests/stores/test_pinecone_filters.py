@@ -34,6 +34,7 @@ def store(pinecone_standin: PineconeStandIn) -> PineconeVectorStore:
 @example(where={"a": {"$in": [1, True]}}, fields={"a": True})
 @example(where={"leadline:rest": 1}, fields={"leadline:rest": 1})
 @example(where={"a": {"$gt": 1}}, fields={"a": float("inf")})
+@example(where={"$or": [{"a": 0}, {"$and": [{"a": {"$gt": 0}}]}, {"$not": {"a": 0}}]}, fields={"a": ""})
 def test_query_lets_through_all_that_passes(where: dict[str, Any], fields: dict[str, Any]) -> None:
     """Random filters and fields, whatever `$ne` makes of a missing field; what is read back decides the same."""
     record = replace(chunk("c", EAST), fields=fields)

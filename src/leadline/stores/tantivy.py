@@ -206,10 +206,11 @@ class TantivyStore:
     def _search(self, text: str, k: int, where: Where | None) -> list[Hit]:
         searcher = self._searcher()
         query = tantivy_schema.query(self._analyzer.query_terms(text), where)
-        if searcher is None or query is None or k < 1:
+        if searcher is None or query is None or k < 1 or not searcher.num_docs:
             return []
         found: list[tuple[float, str]] = []
-        looked_at, wanted = 0, 2 * k
+        # It makes room for all it is asked for, so never for more than there is.
+        looked_at, wanted = 0, min(2 * k, searcher.num_docs)
         while True:
             hits = searcher.search(query, limit=wanted, count=False).hits
             for score, address in hits[looked_at:]:
@@ -218,9 +219,9 @@ class TantivyStore:
                 document = searcher.doc(address)
                 if filters.matches(where, tantivy_schema.fields(document)):
                     found.append((score, document["chunk_id"][0]))
-            if len(hits) < wanted:
+            if len(hits) < wanted or wanted == searcher.num_docs:
                 return _ranked(found, k)
-            looked_at, wanted = wanted, wanted * 4
+            looked_at, wanted = wanted, min(wanted * 4, searcher.num_docs)
 
 
 def _ranked(found: Sequence[tuple[float, str]], k: int) -> list[Hit]:
