@@ -30,22 +30,30 @@ class SqliteFile:
         self._manifest = manifest
         self._tables = tables
         self._connection: sqlite3.Connection | None = None
+        self._in_use = False
         # Held around whatever must not be seen half done by another thread of this store.
         self.lock = threading.RLock()
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a file to read from: before the first write there is none."""
+        """Whether there is a file to read from: before the first write there is none. Raises StoreError outside of
+        `open` and `close`."""
+        self._ensure_in_use()
         return self._connection is not None
 
     def open(self) -> None:
         """Opens the file where there is one; raises ManifestMismatch or StoreDamaged. Does nothing where none is."""
         if self._path.exists() or (self.folder / index_files.MANIFEST).exists():
             index_files.check_manifest(self.folder, self._manifest)
-            self.create()
+            self._create()
+        self._in_use = True
 
     def create(self) -> None:
         """Opens the file, new where there is none."""
+        self._ensure_in_use()
+        self._create()
+
+    def _create(self) -> None:
         with self.lock:
             if self._connection is not None:
                 return
@@ -65,6 +73,7 @@ class SqliteFile:
 
     def close(self) -> None:
         """Closes the file; legal at any time."""
+        self._in_use = False
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -72,6 +81,7 @@ class SqliteFile:
 
     def rows(self, statement: str, *values: str | int) -> list[tuple[Any, ...]]:
         """All rows of a query; none where there is no file yet."""
+        self._ensure_in_use()
         with self.lock, self._errors_named():
             return [] if self._connection is None else self._connection.execute(statement, values).fetchall()
 
@@ -95,6 +105,10 @@ class SqliteFile:
         with self._block("BEGIN"):
             yield
 
+    def _ensure_in_use(self) -> None:
+        if not self._in_use:
+            raise _not_open(self.folder)
+
     @property
     def _path(self) -> Path:
         return self.folder / self._name
@@ -103,7 +117,7 @@ class SqliteFile:
     def _block(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self.lock, self._errors_named():
             if self._connection is None:
-                raise StoreError(f"The index in {self.folder} isn't open.", hint="Use the store inside `async with`.")
+                raise _not_open(self.folder)
             self._connection.execute(begin)
             try:
                 yield self._connection
@@ -135,6 +149,10 @@ class SqliteFile:
             raise index_files.damaged(self._path, str(error)) from error
         except OSError as error:
             raise index_files.unusable(self.folder, error) from error
+
+
+def _not_open(folder: Path) -> StoreError:
+    return StoreError(f"The index in {folder} isn't open.", hint="Use the store inside `async with`.")
 
 
 def remedy(error: object) -> str:

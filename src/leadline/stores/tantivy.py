@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 from leadline.analysis import Analyzer
 from leadline.errors import StoreError
 from leadline.stores import filters, index_files, steps, tantivy_files, tantivy_schema
-from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where
+from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where, check_ids
 from leadline.stores.steps import Records, Step
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class TantivyStore:
         self._manifest: dict[str, str | int] = {"backend": "tantivy", "format": FORMAT, "analyzer": analyzer.name}
         self._writing = threading.RLock()
         self._index: tantivy.Index | None = None
+        self._in_use = False
         self._seen: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
@@ -60,6 +61,7 @@ class TantivyStore:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Inserts or replaces in one commit; refuses nothing, so returns 0."""
+        check_ids(records)
         await asyncio.to_thread(self._upsert, records)
         return 0
 
@@ -105,13 +107,22 @@ class TantivyStore:
         if whole or (self._path / index_files.MANIFEST).exists():
             index_files.check_manifest(self._path, self._manifest)
         if whole:
-            self._ensure_ready()
+            self._make()
+        self._in_use = True
+
+    def _ensure_in_use(self) -> None:
+        if not self._in_use:
+            raise StoreError(f"The index in {self._path} isn't open.", hint="Use the store inside `async with`.")
 
     def _close(self) -> None:
         with self._writing:
-            self._index = None
+            self._index, self._in_use = None, False
 
     def _ensure_ready(self) -> None:
+        self._ensure_in_use()
+        self._make()
+
+    def _make(self) -> None:
         import tantivy
 
         with self._writing:
@@ -161,6 +172,7 @@ class TantivyStore:
 
     def _searcher(self) -> tantivy.Searcher | None:
         """The newest commit, whoever made it; None where nothing was made yet."""
+        self._ensure_in_use()
         if self._index is None:
             return None
         with self._errors_named():
