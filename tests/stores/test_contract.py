@@ -1,16 +1,26 @@
 """What every index promises, run against each backend's real engine (`ENGINES` in `engines.py`)."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.stores.engines import DIMENSION, ENGINES, HERE, Backend, OpenAt, Opener, record, vector_of
 
-from leadline.errors import InvalidFilter, ManifestMismatch
+from leadline.analysis import Analyzer
+from leadline.errors import ConfigError, InvalidFilter, ManifestMismatch, StoreError
 from leadline.stores.base import ChunkRecord
+from leadline.stores.faiss import FaissVectorStore
+from leadline.stores.milvus import MilvusVectorStore
+from leadline.stores.opensearch import OpenSearchVectorStore
+from leadline.stores.qdrant import QdrantVectorStore
+from leadline.stores.rank_bm25 import RankBM25Store
+from leadline.stores.tantivy import TantivyStore
 
 # One more than Chroma 1.5.9 takes at once.
 BEYOND_BATCH = 5462
+# Stores that don't look at ids and questions' vectors themselves.
+UNCHECKED = ("ChromaVectorStore", "SharedVectorStore", "EntityGraphStore")
 
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if name not in HERE])
@@ -109,6 +119,23 @@ class TestUpsert:
         assert await vectors.store.upsert(records) == 5
         assert await vectors.store.all_ids() == {"a"}
         assert await vectors.store.count() == 1
+
+    @pytest.mark.parametrize("chunk_id", ["", "a\0b", "half \udc80", "x" * 513, "x" * 70_000])
+    async def test_an_id_that_not_every_engine_keeps_is_refused(self, backend: Backend, chunk_id: str) -> None:
+        """Empty, too long, with NUL or half a surrogate pair: nothing of the call is stored."""
+        if type(backend.store).__name__ in UNCHECKED:
+            pytest.skip("this store leaves the look at ids to its caller")
+        with pytest.raises(StoreError, match="can't be a chunk's id"):
+            await backend.store.upsert([record("a"), record(chunk_id)])
+        assert await backend.store.count() == 0
+
+    async def test_the_longest_id_is_kept(self, backend: Backend) -> None:
+        """512 characters can be found, looked up and deleted."""
+        longest = "x" * 512
+        await backend.store.upsert([record(longest)])
+        assert await backend.find_ids("Quokka") == [longest]
+        assert await backend.store.existing_ids([longest]) == {longest}
+        assert await backend.store.delete([longest]) == 1
 
 
 class TestExistingIds:
@@ -211,6 +238,14 @@ class TestSearch:
             assert [hit.chunk_id for hit in hits] == ["wanted"], where
         assert await backend.find("Quokka", where={"page": "1"}) == []
 
+    @pytest.mark.parametrize("number", [np.nan, np.inf, 0.0])
+    async def test_a_question_that_is_no_direction_is_refused(self, vectors: Backend, number: float) -> None:
+        """Not finite or all zero: an error, also on an empty store."""
+        if type(vectors.store).__name__ in UNCHECKED:
+            pytest.skip("this store leaves the look at vectors to its caller")
+        with pytest.raises(StoreError, match="finite and not all zero"):
+            await vectors.store.search(np.full(DIMENSION, number, dtype=np.float32), k=1)
+
     async def test_empty_filter_is_none(self, backend: Backend) -> None:
         """{} lets everything through."""
         await backend.store.upsert([record("a")])
@@ -288,3 +323,55 @@ class TestStats:
         stats = await backend.store.stats()
         assert stats["backend"]
         assert stats["count"] == 2
+
+
+class TestClosed:
+    """A store works inside `async with` and nowhere else."""
+
+    async def test_nothing_is_answered_or_written_once_closed(self, open_store: Opener) -> None:
+        """Each call raises StoreError; what was stored is there on opening again."""
+        async with open_store() as backend:
+            await backend.store.upsert([record("a")])
+        if backend.kind == "graph":
+            pytest.skip("the graph has nothing of its own to close: it is open with its catalog")
+        for call in (
+            lambda: backend.store.ensure_ready(DIMENSION),
+            lambda: backend.store.upsert([record("b")]),
+            lambda: backend.store.existing_ids(["a"]),
+            backend.store.all_ids,
+            lambda: backend.store.delete(["a"]),
+            backend.store.count,
+            backend.store.clear,
+            backend.store.stats,
+            lambda: backend.find("Quokka"),
+        ):
+            with pytest.raises(StoreError, match="open"):
+                await call()
+        async with open_store() as again:
+            assert await again.store.all_ids() == {"a"}
+
+    @pytest.mark.parametrize("kind", [FaissVectorStore, QdrantVectorStore, TantivyStore, RankBM25Store])
+    async def test_nothing_is_written_before_opening(self, kind: type[Any], tmp_path: Path) -> None:
+        """A store that was only made refuses every call, and makes no file."""
+        words = {"analyzer": Analyzer("english")} if kind in (TantivyStore, RankBM25Store) else {}
+        store = kind(path=tmp_path / "index", **words)
+        for call in (
+            lambda: store.ensure_ready(DIMENSION),
+            lambda: store.upsert([record("a")]),
+            lambda: store.existing_ids(["a"]),
+            store.all_ids,
+            lambda: store.delete(["a"]),
+            store.count,
+            store.clear,
+        ):
+            with pytest.raises(StoreError, match=r"isn't open.*async with"):
+                await call()
+        assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "https://[::1", "http://", "not a url"])
+@pytest.mark.parametrize("kind", [QdrantVectorStore, MilvusVectorStore, OpenSearchVectorStore])
+def test_what_is_no_address_is_refused(kind: type[Any], url: str) -> None:
+    """A bad `url` is an error of the settings, told before anything is asked of it."""
+    with pytest.raises(ConfigError, match="url"):
+        kind(url=url)

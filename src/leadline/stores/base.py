@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.drafts import FieldValue
-from leadline.errors import ConfigError
+from leadline.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from leadline.records import Document
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float32]
 Where = Mapping[str, Any]
 Stats = dict[str, Any]
+
+# Every engine keeps such an id; some take no longer ones, and lose them without a word.
+LONGEST_ID = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,27 @@ class Policy:
 def has_usable_vectors(record: ChunkRecord) -> bool:
     """Whether a record has vectors, each finite and not all zero: the ones a vector store takes in."""
     return bool(record.vectors) and all(np.isfinite(vector).all() and np.any(vector) for vector in record.vectors)
+
+
+def check_ids(records: Sequence[ChunkRecord]) -> None:
+    """Raises StoreError, naming a bad one, unless each chunk id is 1 to 512 characters of UTF-8 without NUL."""
+    for record in records:
+        chunk_id = record.chunk_id
+        if not 0 < len(chunk_id) <= LONGEST_ID or any(
+            sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in chunk_id
+        ):
+            raise StoreError(
+                f"{chunk_id[:80]!r} can't be a chunk's id.",
+                hint=f"It has 1 to {LONGEST_ID} characters, no NUL and no half of a surrogate pair.",
+            )
+
+
+def check_question(vector: Vector) -> None:
+    """Raises StoreError for a question's vector that nothing can be near to: not finite, or all zero."""
+    if not np.isfinite(vector).all() or not np.any(vector):
+        raise StoreError(
+            "A question's vector must be finite and not all zero.", hint="The embedding model gave no usable vector."
+        )
 
 
 class Store(Protocol):

@@ -22,7 +22,17 @@ import numpy as np
 
 from leadline.errors import ManifestMismatch, MissingExtra, StoreError
 from leadline.stores import faiss_saved, filters, steps
-from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Vector, Where, has_usable_vectors
+from leadline.stores.base import (
+    ChunkRecord,
+    Hit,
+    Policy,
+    Stats,
+    Vector,
+    Where,
+    check_ids,
+    check_question,
+    has_usable_vectors,
+)
 from leadline.stores.faiss_current import CurrentIndex
 from leadline.stores.faiss_index import IndexType, Metric
 from leadline.stores.sqlite_file import SqliteFile
@@ -80,6 +90,7 @@ class FaissVectorStore:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Inserts or replaces in one transaction; returns how many were refused for a vector that can't be used."""
+        check_ids(records)
         return await asyncio.to_thread(self._upsert, records)
 
     async def existing_ids(self, ids: Sequence[str]) -> set[str]:
@@ -110,6 +121,7 @@ class FaissVectorStore:
     async def search(self, vector: Vector, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks nearest to `vector`, best first, each by its best vector, equal scores by chunk id."""
         filters.check(where)
+        check_question(vector)
         return await asyncio.to_thread(self._search, vector, k, where)
 
     def save(self, upstream: Records, *, skip_existing: bool = False) -> Step:

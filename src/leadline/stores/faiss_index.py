@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.errors import StoreError
 from leadline.stores.base import Vector
 
 Metric = Literal["cosine", "l2", "ip"]
@@ -152,8 +151,6 @@ class VectorIndex:
         return self._index if self._type == "flat" else faiss.downcast_index(self._index.storage)
 
     def _query(self, vector: Vector) -> Vector:
-        if not np.isfinite(vector).all() or (self._metric == "cosine" and not np.any(vector)):
-            raise StoreError("A question's vector must be finite and not all zero.")
         return self._prepared(vector[np.newaxis])
 
     def _through_graph(self, query: Vector, asked: int) -> tuple[Vector, Ids] | None:

@@ -19,7 +19,18 @@ import numpy as np
 from leadline.analysis import Analyzer
 from leadline.errors import ConfigError, ManifestMismatch, StoreError
 from leadline.stores import filters, milvus_rows, steps
-from leadline.stores.base import ChunkRecord, Failed, Hit, Policy, Stats, Vector, Where, has_usable_vectors
+from leadline.stores.base import (
+    ChunkRecord,
+    Failed,
+    Hit,
+    Policy,
+    Stats,
+    Vector,
+    Where,
+    check_ids,
+    check_question,
+    has_usable_vectors,
+)
 from leadline.stores.milvus_client import Connection, Place
 from leadline.stores.milvus_rows import CHUNK, PAGE, PART, ROW, VECTOR, WORDS, Metric, Shape
 from leadline.stores.milvus_search import Search
@@ -101,6 +112,7 @@ class MilvusVectorStore:
 
         With BM25 none is: those are kept for their words.
         """
+        check_ids(records)
         last = {record.chunk_id: record for record in records}
         usable = [record for record in last.values() if has_usable_vectors(record)] if self._dense else []
         async with self._writing:
@@ -159,6 +171,7 @@ class MilvusVectorStore:
         """At most `k` chunks nearest to `vector`, best first, each by its best vector, equal scores by chunk id."""
         if not self._dense:
             raise StoreError("This Milvus collection has no vectors.", hint="Open it with dense=True.")
+        check_question(vector)
         query = np.asarray(vector, dtype=np.float32).tolist()
         return await self._search(VECTOR, query, k, where, self._metric)
 

@@ -38,6 +38,9 @@ WINDOW: Final = 16_384
 STRONG: Final = "Strong"
 
 
+SCHEMES: Final = ("http://", "https://", "tcp://", "unix:")
+
+
 class Place:
     """Where Milvus is: a server's URL, or a file for Milvus Lite. Shown without user info."""
 
@@ -46,11 +49,19 @@ class Place:
             raise ConfigError("Milvus needs either the url of a server or a path.", hint="http://localhost:19530")
         self._file: Path | None = None
         self._url, self.token = "", ""
-        if url is None or not url.startswith(("http://", "https://", "tcp://", "unix:")):
+        if url is None or not url.startswith(SCHEMES):
+            if url is not None and not url.endswith(".db"):
+                raise _bad_url()
             self._file = Path(path or url or "")
             self.shown = str(self._file)
             return
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            valid = url.startswith("unix:") or (bool(parts.hostname) and parts.port != 0)
+        except ValueError:
+            valid = False
+        if not valid:
+            raise _bad_url()
         if parts.username:
             self.token = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         self._url = self.shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -69,6 +80,13 @@ class Place:
             from leadline.stores import milvus_lite
 
             milvus_lite.stop(self._file)
+
+
+def _bad_url() -> ConfigError:
+    return ConfigError(
+        "`url` is neither the address of a Milvus server nor a file of Milvus Lite.",
+        hint="Write e.g. http://localhost:19530, or the path of a file that ends in .db.",
+    )
 
 
 class Connection:

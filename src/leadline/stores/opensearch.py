@@ -20,7 +20,18 @@ from typing import Any, Self
 from leadline.analysis import Analyzer
 from leadline.errors import InvalidFilter, StoreError
 from leadline.stores import filters, opensearch_client, opensearch_schema, steps
-from leadline.stores.base import ChunkRecord, Failed, Hit, Policy, Stats, Vector, Where, has_usable_vectors
+from leadline.stores.base import (
+    ChunkRecord,
+    Failed,
+    Hit,
+    Policy,
+    Stats,
+    Vector,
+    Where,
+    check_ids,
+    check_question,
+    has_usable_vectors,
+)
 from leadline.stores.opensearch_index import WINDOW, Action, OpenSearchIndex
 from leadline.stores.opensearch_schema import Metric, Query
 
@@ -100,6 +111,7 @@ class OpenSearchVectorStore:
 
         A lexical leg refuses nothing: it keeps those for their words alone.
         """
+        check_ids(records)
         last = {record.chunk_id: record for record in records}
         if not last:
             return 0
@@ -161,6 +173,7 @@ class OpenSearchVectorStore:
         `where` may be a Query DSL object as JSON text.
         """
         narrowed = _filter(where)
+        check_question(vector)
         index = self._opened()
         if index.dimension is None:
             await index.look()

@@ -33,8 +33,8 @@ class Address:
 
 def address(url: str, user: str | None, password: str | None) -> Address:
     """The address in `url`; a user in it counts where none is given. Raises ConfigError."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and bool(parts.hostname)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:

@@ -18,7 +18,18 @@ from typing import Self
 
 from leadline.errors import StoreError
 from leadline.stores import filters, pinecone_client, pinecone_payloads, steps
-from leadline.stores.base import ChunkRecord, Failed, Hit, Policy, Stats, Vector, Where, has_usable_vectors
+from leadline.stores.base import (
+    ChunkRecord,
+    Failed,
+    Hit,
+    Policy,
+    Stats,
+    Vector,
+    Where,
+    check_ids,
+    check_question,
+    has_usable_vectors,
+)
 from leadline.stores.pinecone_client import Account, Metric
 from leadline.stores.pinecone_namespace import LARGEST_QUERY, PineconeNamespace
 
@@ -77,6 +88,7 @@ class PineconeVectorStore:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Inserts or replaces; returns how many were refused for a vector that is missing, all zero or not finite."""
+        check_ids(records)
         last = {record.chunk_id: record for record in records}
         if not last:
             return 0
@@ -139,6 +151,7 @@ class PineconeVectorStore:
     async def search(self, vector: Vector, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks nearest to `vector`, best first, each by its best vector."""
         filters.check(where)
+        check_question(vector)
         self._opened()
         if self._namespace is None or k < 1:
             return []

@@ -17,11 +17,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
 from leadline.errors import ConfigError, ManifestMismatch, StoreError
 from leadline.stores import filters, qdrant_payloads, steps
-from leadline.stores.base import ChunkRecord, Failed, Hit, Policy, Stats, Vector, Where, has_usable_vectors
+from leadline.stores.base import (
+    ChunkRecord,
+    Failed,
+    Hit,
+    Policy,
+    Stats,
+    Vector,
+    Where,
+    check_ids,
+    check_question,
+    has_usable_vectors,
+)
 from leadline.stores.qdrant_embedded import EmbeddedEngine
 from leadline.stores.qdrant_engine import Engine, Metric, Row, Shape
 from leadline.stores.qdrant_server import ServerEngine
@@ -100,6 +109,7 @@ class QdrantVectorStore:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Inserts or replaces; returns how many were refused for a vector that is missing, all zero or not finite."""
+        check_ids(records)
         last = {record.chunk_id: record for record in records}
         usable = [record for record in last.values() if has_usable_vectors(record)]
         refused = last.keys() - {record.chunk_id for record in usable}
@@ -114,7 +124,7 @@ class QdrantVectorStore:
 
     async def existing_ids(self, ids: Sequence[str]) -> set[str]:
         """Which of `ids` have a vector."""
-        if self._shape is None:
+        if not self._there():
             return set()
         points = {qdrant_payloads.point_id(chunk_id): chunk_id for chunk_id in ids}
         wanted = list(points)
@@ -126,7 +136,7 @@ class QdrantVectorStore:
     async def all_ids(self) -> set[str]:
         """The chunk ids of all points, read in pages."""
         ids: set[str] = set()
-        if self._shape is None:
+        if not self._there():
             return ids
         after: str | None = None
         while True:
@@ -142,12 +152,12 @@ class QdrantVectorStore:
 
     async def count(self) -> int:
         """How many chunks have a vector."""
-        return 0 if self._shape is None else await self._engine.count()
+        return await self._engine.count() if self._there() else 0
 
     async def clear(self) -> None:
         """Removes all chunks; metric and width stay."""
         async with self._writing:
-            if self._shape is not None:
+            if self._there():
                 await self._engine.clear()
                 self._indexed.clear()
 
@@ -159,11 +169,10 @@ class QdrantVectorStore:
     async def search(self, vector: Vector, *, k: int, where: Where | None = None) -> list[Hit]:
         """At most `k` chunks nearest to `vector`, best first, each by its best vector, equal scores by chunk id."""
         filters.check(where)
-        if self._shape is None or k < 1:
+        check_question(vector)
+        if not self._there() or k < 1:
             return []
         self._check_width(len(vector))
-        if not np.isfinite(vector).all():
-            raise StoreError("The numbers of a question's vector must be finite.")
         best = await self._best(vector, k, where)
         return [Hit(chunk_id, score, rank) for rank, (score, chunk_id) in enumerate(best)]
 
@@ -189,10 +198,14 @@ class QdrantVectorStore:
             )
         self._shape = shape
 
-    async def _ensure_ready(self, dimension: int) -> None:
+    def _there(self) -> bool:
+        """Whether the collection is there. Raises StoreError while the store isn't open."""
         if not self._opened:
             raise StoreError(f"The Qdrant store {self._engine.place} isn't open.", hint="Use it inside `async with`.")
-        if self._shape is None:
+        return self._shape is not None
+
+    async def _ensure_ready(self, dimension: int) -> None:
+        if not self._there():
             self._validate(await self._engine.create(Shape(self._metric, dimension)))
         self._check_width(dimension)
 

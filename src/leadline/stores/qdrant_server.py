@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
@@ -43,9 +43,7 @@ class ServerEngine:
         exact: bool,
         timeout_s: float,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError("The url of a Qdrant server starts with http:// or https:// and names a host.")
+        parts = _address(url)
         host = parts.netloc.rpartition("@")[2]
         self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         # The client takes 6333 where an address has no port.
@@ -247,6 +245,21 @@ def _import_client() -> Any:
             "A Qdrant server needs the package qdrant-client.", hint="pip install 'leadline[qdrant]'"
         ) from None
     return qdrant_client
+
+
+def _address(url: str) -> SplitResult:
+    """The parts of a server's address. Raises ConfigError for anything else."""
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(
+            "The url of a Qdrant server starts with http:// or https:// and names a host.",
+            hint="Write `url` like http://localhost:6333.",
+        )
+    return parts
 
 
 def _login(user: str | None, password: str | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Self
 
 from leadline.analysis import Analyzer
 from leadline.stores import filters, steps
-from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where
+from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where, check_ids
 from leadline.stores.rank_bm25_model import Model
 from leadline.stores.sqlite_file import SqliteFile
 from leadline.stores.steps import Records, Step
@@ -58,6 +58,7 @@ class RankBM25Store:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Inserts or replaces in one transaction; refuses nothing, so returns 0."""
+        check_ids(records)
         await asyncio.to_thread(self._upsert, records)
         return 0
 
