@@ -352,6 +352,35 @@ async def test_texts_can_be_added_without_files(kb: KnowledgeBase) -> None:
     assert unnamed.file_name.startswith("text:")
 
 
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        ({"a": None}, "can't be kept"),
+        ({"a": ["x"]}, "can't be kept"),
+        ({"a": float("nan")}, "can't be kept"),
+        ({"a": 2**63}, "can't be kept"),
+        ({"page": "three"}, "number of a page"),
+        ({"url": 3}, "not a string"),
+        ({"chunk_id": "x"}, "fills in itself"),
+    ],
+)
+async def test_metadata_that_not_every_index_keeps_is_refused(
+    kb: KnowledgeBase, metadata: dict[str, Any], problem: str
+) -> None:
+    """The text and the field are named, and nothing of the call is stored."""
+    with pytest.raises(StoreError, match=f"text 1.*{problem}"):
+        await kb.add_documents(["One.", "Two."], [{"page": 3, "url": "https://example.org"}, metadata])
+    assert await kb.count() == 0
+
+
+async def test_texts_and_what_comes_with_them_are_counted(kb: KnowledgeBase) -> None:
+    """A metadata or an id too few or too many is refused in words."""
+    with pytest.raises(StoreError, match="`metadatas` has 1 items for 2 texts"):
+        await kb.add_documents(["One.", "Two."], [{}])
+    with pytest.raises(StoreError, match="`ids` has 3 items for 2 texts"):
+        await kb.add_documents(["One.", "Two."], ids=["a", "b", "c"])
+
+
 async def test_a_preview_changes_nothing(kb: KnowledgeBase, draft: MakeDraft) -> None:
     """It says what a put would do."""
     await kb.put([draft("same.md", "Same."), draft("other.md", "Old.")])

@@ -23,8 +23,18 @@ from leadline.records import Document
 from leadline.stores.base import Hit, Policy, Retriever, Where
 from leadline.stores.catalog_collections import generation
 from leadline.stores.catalog_sources import SourceInfo, count_chunks, find_sources, list_sources
+from leadline.stores.filters import storable
 
 T = TypeVar("T")
+
+# What a Document says of the place of a passage: a caller's word can't stand for it.
+OWN_FIELDS = frozenset(
+    {
+        *("chunk_id", "doc_id", "file_hash", "chunk_index", "total_chunks", "source_type"),
+        *("start_char", "end_char", "headings", "found_by", "also_in"),
+    }
+)
+TEXT_FIELDS = ("file_name", "url", "title")
 
 
 class KnowledgeBase:
@@ -159,10 +169,17 @@ class KnowledgeBase:
     ) -> list[PutReport]:
         """Adds each text as a source of its own, under its id where one is given, else under a hash of the text.
 
-        `file_name` in a text's metadata names it. A text longer than the model's window is cut into windows.
+        `file_name` in a text's metadata names it. A text longer than the model's window is cut into windows. Metadata
+        are strings, finite numbers, integers of 64 bits and booleans; the fields of a Document that say where a passage
+        is aren't among them. Raises StoreError, before anything is stored, for other ones.
         """
-        given = metadatas or [{}] * len(texts)
-        names: Sequence[str | None] = ids or [None] * len(texts)
+        given = [{}] * len(texts) if metadatas is None else metadatas
+        names: Sequence[str | None] = [None] * len(texts) if ids is None else ids
+        for what, values in (("metadatas", given), ("ids", names)):
+            if len(values) != len(texts):
+                raise StoreError(f"`{what}` has {len(values)} items for {len(texts)} texts.", hint="Give one for each.")
+        for number, metadata in enumerate(given):
+            _check_metadata(number, metadata)
         rows = zip(texts, given, names, strict=True)
         drafts = await asyncio.to_thread(lambda: [_text_draft(self.tokenizer, *row) for row in rows])
         return await self.put(drafts)
@@ -208,6 +225,22 @@ class KnowledgeBase:
                 return await to_the_end(work(opened))
 
         return await self._current.change(alone)
+
+
+def _check_metadata(number: int, metadata: Mapping[str, FieldValue]) -> None:
+    """Raises StoreError, naming the text and the field, unless every index can keep the metadata and show them."""
+    for key, value in metadata.items():
+        if key in OWN_FIELDS:
+            problem, hint = "is a field that Leadline fills in itself", "Give it another name."
+        elif key in TEXT_FIELDS and not isinstance(value, str):
+            problem, hint = "is not a string", f"{', '.join(TEXT_FIELDS)} are strings."
+        elif key == "page" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            problem, hint = "is not the number of a page", "Pages are counted from 1."
+        elif not storable(value):
+            problem, hint = "can't be kept", "A value is a string, a finite number, a 64-bit integer or a boolean."
+        else:
+            continue
+        raise StoreError(f"The metadata {key!r} of text {number} {problem}. Nothing was stored.", hint=hint)
 
 
 def _text_draft(tokenizer: Tokenizer, text: str, metadata: Mapping[str, FieldValue], doc_id: str | None) -> SourceDraft:

@@ -38,6 +38,15 @@ def fields_of(record: ChunkRecord) -> dict[str, FieldValue]:
     return {**record.fields, "chunk_id": record.chunk_id, "doc_id": record.doc_id}
 
 
+def storable(value: object) -> bool:
+    """Whether every index can keep the value as a field: a string, a boolean, a finite float or a 64-bit integer."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return -INTEGER_BOUND <= value < INTEGER_BOUND
+    return isinstance(value, str)
+
+
 def check(where: Where | None) -> None:
     """Raises InvalidFilter, naming the bad part, unless `where` is in the portable form."""
     if where is None:
