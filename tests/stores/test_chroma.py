@@ -208,7 +208,7 @@ async def test_links_that_lead_nowhere_are_found_before_they_are_followed(name: 
         await store.upsert([chunk(f"c{n}", vector) for n, vector in enumerate(random)])
     (path,) = tmp_path.rglob(name)  # noqa: ASYNC240 - a test
     _same_size(path)
-    with pytest.raises(StoreDamaged, match=rf"{name} has links.*verify --repair"):
+    with pytest.raises(StoreDamaged, match="verify --repair"):
         async with ChromaVectorStore(path=tmp_path):
             pass
 
@@ -220,7 +220,7 @@ async def test_a_segment_that_is_gone_is_missed(tmp_path: Path) -> None:
         await store.upsert([chunk(f"c{n}", vector) for n, vector in enumerate(random)])
     (header,) = tmp_path.rglob("header.bin")  # noqa: ASYNC240 - a test
     shutil.rmtree(header.parent)
-    with pytest.raises(StoreDamaged, match=r"segment .* is missing.*verify --repair"):
+    with pytest.raises(StoreDamaged, match="verify --repair"):
         async with ChromaVectorStore(path=tmp_path):
             pass
 

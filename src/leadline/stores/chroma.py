@@ -19,7 +19,17 @@ import numpy as np
 
 from leadline.errors import ConfigError, ManifestMismatch, StoreError
 from leadline.stores import chroma_payloads, steps
-from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Vector, Where, has_usable_vectors
+from leadline.stores.base import (
+    ChunkRecord,
+    Hit,
+    Policy,
+    Stats,
+    Vector,
+    Where,
+    check_ids,
+    check_question,
+    has_usable_vectors,
+)
 from leadline.stores.chroma_client import ChromaClient, Vanished, address
 from leadline.stores.chroma_search import Metric, Question
 
@@ -100,6 +110,7 @@ class ChromaVectorStore:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Inserts or replaces; returns how many were refused for a vector that is missing, all zero or not finite."""
+        check_ids(records)
         return await self._alone(self._upsert(records))
 
     async def existing_ids(self, ids: Sequence[str]) -> set[str]:
@@ -134,6 +145,7 @@ class ChromaVectorStore:
 
     async def search(self, vector: Vector, *, k: int, where: Where | str | None = None) -> list[Hit]:
         """At most `k` chunks nearest to `vector`, best first, each by its best vector."""
+        check_question(vector)
         question = Question(vector, k, where, self._metric)
         if k < 1 or await self._found() is None:
             return []

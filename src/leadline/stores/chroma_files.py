@@ -1,12 +1,11 @@
 """What can be told of an embedded Chroma folder from outside, before Chroma opens it.
 
-Chroma answers wrongly, or takes the process down, when a file of one of its vector segments is cut short or gone, and
-starts an empty database when the main file is missing. So the folder is looked at first, and never changed here.
+Chroma answers wrongly, or takes the process down, when a file of one of its vector segments is cut short, overwritten
+or gone, and starts an empty database when the main file is missing. So the folder is looked at first, and never
+changed here.
 """
 
 import sqlite3
-import struct
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -14,20 +13,33 @@ from leadline.errors import StoreDamaged
 from leadline.stores import chroma_links
 
 DATABASE = "chroma.sqlite3"
-HEADER_FILE = "header.bin"
-SEGMENT_FILES = (HEADER_FILE, "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
-HEADER_VERSION = 1
+SEGMENT_FILES = ("data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
+# Chroma notes up to which change it wrote a vector segment out (by default it does every 1,000 changes; until then its
+# files are mere room, and the vectors are read from the queue). What the collection has from before that change, and
+# still has, must be in the segment's files.
+SAVED = """
+SELECT vectors.id, (
+    SELECT count(*) FROM segments others JOIN embeddings ON embeddings.segment_id = others.id
+    WHERE others.collection = vectors.collection AND others.scope = 'METADATA' AND embeddings.seq_id <= saved.seq_id
+) FROM segments vectors JOIN max_seq_id saved ON saved.segment_id = vectors.id WHERE vectors.scope = 'VECTOR'
+"""
 
 
 def check(folder: Path) -> None:
-    """Raises StoreDamaged unless `folder` is empty, missing, or complete as far as sizes can tell."""
+    """Raises StoreDamaged unless `folder` is empty, missing, or has whole all that its database says it wrote.
+
+    Reads the links of the vectors: 0.05 s for 20,000 of width 384.
+    """
     segments = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    if segments and not (folder / DATABASE).is_file():
-        raise damaged(folder, f"{DATABASE} is missing")
     if not (folder / DATABASE).is_file():
+        if segments:
+            raise damaged(folder, f"{DATABASE} is missing")
         return
-    for segment, vectors in _saved(folder).items():
-        _check_segment(folder, folder / segment, vectors)
+    for name, vectors in _saved(folder).items():
+        try:
+            _check_segment(folder / name, vectors)
+        except chroma_links.Broken as error:
+            raise damaged(folder, f"{name}/{error}") from error
 
 
 def damaged(folder: Path, reason: str) -> StoreDamaged:
@@ -39,48 +51,26 @@ def damaged(folder: Path, reason: str) -> StoreDamaged:
 
 
 def _saved(folder: Path) -> dict[str, int]:
-    """Segment → how many vectors it must hold, of those that Chroma ever wrote out. Until then (1,000 vectors by
-    default) its files are mere room: all is in the database's queue, and is read from there on opening."""
-    query = """
-        SELECT saved.segment_id, (
-            SELECT count(*) FROM embeddings JOIN segments AS own ON own.id = embeddings.segment_id
-            WHERE own.collection = ours.collection AND embeddings.seq_id <= saved.seq_id
-        ) FROM max_seq_id AS saved JOIN segments AS ours ON ours.id = saved.segment_id WHERE ours.scope = 'VECTOR'
-    """
+    """The vector segments that Chroma wrote out, and how many vectors each must hold at least."""
     try:
         # Opened for writing too, so that SQLite may roll back what a killed process left half done.
         with closing(sqlite3.connect(f"{(folder / DATABASE).absolute().as_uri()}?mode=rw", uri=True)) as connection:
-            return dict(connection.execute(query).fetchall())
+            return dict(connection.execute(SAVED).fetchall())
     except sqlite3.Error as error:
         raise damaged(folder, f"{DATABASE}: {error}") from error
 
 
-def _check_segment(folder: Path, segment: Path, expected: int) -> None:
-    """The segment must be there, hold as many vectors as the database has seen go in, and can be followed."""
-    sizes = {path.name: path.stat().st_size for path in segment.iterdir()} if segment.is_dir() else {}
-    if not sizes and expected:
-        raise damaged(folder, f"the segment {segment.name} is missing")
-    if not sizes:
+def _check_segment(segment: Path, vectors: int) -> None:
+    if not vectors and not segment.is_dir():
         return
-    try:
-        header = chroma_links.read_header((segment / HEADER_FILE).read_bytes())
-    except (FileNotFoundError, struct.error):
-        raise damaged(folder, f"{segment.name}/{HEADER_FILE} is missing or cut short") from None
-    if header.version != HEADER_VERSION:
-        raise damaged(folder, f"{segment.name}/{HEADER_FILE} has the unknown version {header.version}")
-    if header.vectors < expected:
-        raise damaged(folder, f"{segment.name} holds {header.vectors} vectors of {expected}")
-    if header.vectors:  # else all of it is in the database yet
-        _check_vectors(folder, segment, header, sizes)
-
-
-def _check_vectors(folder: Path, segment: Path, header: chroma_links.Header, sizes: Mapping[str, int]) -> None:
-    missing = [name for name in SEGMENT_FILES if name not in sizes]
-    if missing:
-        raise damaged(folder, f"{segment.name}/{missing[0]} is missing")
-    if sizes["data_level0.bin"] < header.vectors * header.vector_bytes:
-        raise damaged(folder, f"{segment.name}/data_level0.bin is cut short")
-    if not sizes["index_metadata.pickle"]:
-        raise damaged(folder, f"{segment.name}/index_metadata.pickle is empty")
-    if fault := chroma_links.fault(segment, header):
-        raise damaged(folder, f"{segment.name}/{fault}")
+    head = chroma_links.header(segment)
+    if not head.vectors and not vectors:  # nothing was moved here yet: all of it is in the database
+        return
+    for name in SEGMENT_FILES:
+        if not (segment / name).is_file():
+            raise chroma_links.Broken(f"{name} is missing")
+    if not (segment / "index_metadata.pickle").stat().st_size:
+        raise chroma_links.Broken("index_metadata.pickle is empty")
+    held = chroma_links.live_vectors(segment, head) if head.vectors else 0
+    if held < vectors:
+        raise chroma_links.Broken(f"{chroma_links.LEVEL_0_FILE} holds {held} vectors, not {vectors}")

@@ -1,88 +1,128 @@
-"""Whether the graph that Chroma saved can be followed: hnswlib reads its links without a look, and a wrong one ends the
-process.
+"""The files of hnswlib in a vector segment of Chroma: how many vectors they hold, and whether their links can be
+followed. hnswlib follows them unchecked, so one that leads out of the graph ends the process.
 
-Knows the files of hnswlib 0.8 as Chroma 1.5 writes them: `header.bin`; `data_level0.bin`, which holds for each vector
-its links of the lowest level, its numbers and a label; and `link_lists.bin` with the links of the levels above.
+Knows nothing of Chroma's database. Reads only; the vectors themselves aren't looked at.
 """
 
 import struct
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-HEADER = struct.Struct("<IQQQQQQiIQQQ")
-COUNT = 0xFFFF  # of the first word of a list of links; the rest are marks
-ROWS = 8192
+HEADER_FILE = "header.bin"
+LEVEL_0_FILE = "data_level0.bin"
+UPPER_FILE = "link_lists.bin"
+# Version, offset of level 0, capacity, vectors, bytes a vector, offset of its label, offset of its components, highest
+# level, where a search starts, links a vector on an upper level and on level 0, M, the levels' factor, ef_construction.
+HEADER = struct.Struct("<IQQQQQQiIQQQdQ")
+HEADER_VERSION = 1
+WORD = 4
+# Vectors looked at in one go: some 8 MB of links with the 32 neighbours that Leadline sets.
+ROWS = 32_768
 
 
-@dataclass(frozen=True, slots=True)
+class Broken(Exception):
+    """What is wrong with a file: its name first."""
+
+
+@dataclass(frozen=True)
 class Header:
-    """What `header.bin` says."""
+    """What hnswlib says of a graph: vectors, bytes a vector, highest level, where a search starts, and links at most
+    a vector on an upper level and on level 0."""
 
-    version: int
-    offset: int
-    capacity: int
     vectors: int
     vector_bytes: int
-    label_offset: int
-    data_offset: int
-    top_level: int
+    top: int
     entry: int
-    links_above: int
-    links_below: int
-    links_wanted: int
+    upper_links: int
+    links: int
 
 
-def read_header(content: bytes) -> Header:
-    """The header. Raises struct.error if it is cut short."""
-    return Header(*HEADER.unpack_from(content))
+def header(segment: Path) -> Header:
+    """The segment's header; raises Broken unless it fits together."""
+    path = segment / HEADER_FILE
+    content = path.read_bytes() if path.is_file() else b""
+    if len(content) < HEADER.size:
+        raise Broken(f"{HEADER_FILE} is missing or cut short")
+    version, start, _, vectors, vector_bytes, label, components, top, entry, upper, links, *_ = HEADER.unpack_from(
+        content
+    )
+    if version != HEADER_VERSION:
+        raise Broken(f"{HEADER_FILE} has the unknown version {version}")
+    fits = start == 0 and components == WORD * (1 + links) and components <= label == vector_bytes - 8
+    if not fits or not 0 < upper <= links or (vectors and (entry >= vectors or top < 0)):
+        raise Broken(f"{HEADER_FILE} contradicts itself")
+    return Header(vectors, vector_bytes, top, entry, upper, links)
 
 
-def fault(segment: Path, header: Header) -> str:
-    """What is wrong with the links, or nothing. Reads both files once: a tenth of a second at 100,000 vectors."""
-    words = header.vector_bytes // 4
-    if header.vector_bytes % 4 or not 0 < header.links_below < words or header.entry >= header.vectors:
-        return "header.bin describes no graph"
-    below = np.memmap(segment / "data_level0.bin", dtype="<u4", mode="r", shape=(header.vectors, words))
-    for start in range(0, header.vectors, ROWS):
-        links = np.array(below[start : start + ROWS, : header.links_below + 1])
-        if _any_astray(links, header.links_below, header.vectors):
-            return "data_level0.bin has links that lead nowhere"
-    return _fault_above((segment / "link_lists.bin").read_bytes(), header)
+def live_vectors(segment: Path, head: Header) -> int:
+    """How many vectors the segment holds that weren't deleted; raises Broken where a link leads nowhere.
+
+    Reads what there is of links, not the vectors between them, a part at a time.
+    """
+    live = _level_0(segment / LEVEL_0_FILE, head)
+    _upper_levels(segment / UPPER_FILE, head)
+    return live
 
 
-def _any_astray(lists: NDArray[np.uint32], most: int, vectors: int) -> bool:
-    """Whether one of the lists (a row each: how many, then the links) is too long or leads out of the graph."""
-    counts = lists[:, 0] & COUNT
-    used = np.arange(most)[np.newaxis] < counts[:, np.newaxis]
-    return bool((counts > most).any() or (lists[:, 1:] >= vectors)[used].any())
+def _level_0(path: Path, head: Header) -> int:
+    if path.stat().st_size < head.vectors * head.vector_bytes:
+        raise Broken(f"{path.name} is cut short")
+    row = np.dtype(
+        {
+            "names": ["count", "deleted", "links"],
+            "formats": ["<u2", "u1", ("<u4", (head.links,))],
+            "offsets": [0, 2, WORD],
+            "itemsize": head.vector_bytes,
+        }
+    )
+    rows = np.memmap(path, row, "r", shape=(head.vectors,))
+    live = 0
+    for start in range(0, head.vectors, ROWS):
+        part = rows[start : start + ROWS]
+        _followed(path, part["count"], part["links"], head.vectors)
+        live += int((part["deleted"] & 1 == 0).sum())
+    return live
 
 
-def _fault_above(content: bytes, header: Header) -> str:
-    wrong = "link_lists.bin has links that lead nowhere"
-    a_level = 4 * (header.links_above + 1)
-    levels = np.zeros(header.vectors, dtype=np.int64)
-    lists: list[NDArray[np.uint32]] = []
-    position = 0
-    for vector in range(header.vectors):
-        if position + 4 > len(content):
-            return "link_lists.bin is cut short"
-        size = int.from_bytes(content[position : position + 4], "little")
-        position += 4
-        if size:
-            if size % a_level or position + size > len(content):
-                return wrong
-            levels[vector] = size // a_level
-            lists.append(np.frombuffer(content, "<u4", size // 4, position).reshape(-1, header.links_above + 1))
-            position += size
-    if levels[header.entry] != header.top_level or any(
-        _any_astray(of_vector, header.links_above, header.vectors) for of_vector in lists
-    ):
-        return wrong
-    for of_vector in lists:  # a link of a level leads to a vector that has that level
-        for level, row in enumerate(of_vector, 1):
-            if (levels[row[1 : 1 + (row[0] & COUNT)]] < level).any():
-                return wrong
-    return ""
+def _followed(
+    path: Path, counts: NDArray[np.uint16], links: NDArray[np.uint32], vectors: int
+) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """The links, and which of them hnswlib would follow; each of those leads to a vector."""
+    used = np.arange(links.shape[1]) < counts[:, None]
+    if (counts > links.shape[1]).any() or (links[used] >= vectors).any():
+        raise Broken(f"{path.name} has links that lead nowhere")
+    return links, used
+
+
+def _upper_levels(path: Path, head: Header) -> None:
+    """For each vector, the bytes of its levels above 0 come first, then a list of links for each such level."""
+    words = np.fromfile(path, "<u4")
+    starts, levels = _places(path, words, head)
+    if levels.max() > head.top or levels[head.entry] != head.top:
+        raise Broken(f"{path.name} doesn't have the levels of {HEADER_FILE}")
+    for level in range(1, head.top + 1):
+        at = starts[levels >= level] + (level - 1) * (1 + head.upper_links)
+        lists = words[at[:, None] + np.arange(1 + head.upper_links)]
+        links, used = _followed(path, (lists[:, 0] & 0xFFFF).astype(np.uint16), lists[:, 1:], head.vectors)
+        if (levels[links[used]] < level).any():
+            raise Broken(f"{path.name} has links to a level that isn't there")
+
+
+def _places(path: Path, words: NDArray[np.uint32], head: Header) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each vector's first list is, in words, and how many lists it has."""
+    each = WORD * (1 + head.upper_links)
+    starts, levels = array("q"), array("q")
+    sizes, at = words.tolist(), 0
+    for _ in range(head.vectors):
+        if at >= len(sizes) or sizes[at] % each:
+            raise Broken(f"{path.name} is cut short or no list of links")
+        starts.append(at + 1)
+        levels.append(sizes[at] // each)
+        at += 1 + sizes[at] // WORD
+    if at > len(sizes):
+        raise Broken(f"{path.name} is cut short")
+    return np.array(starts), np.array(levels)

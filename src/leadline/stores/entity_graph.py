@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, distinct, func,
 
 from leadline.entities import candidate_names, extract_entities, longest
 from leadline.stores import filters, steps
-from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where
+from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where, check_ids
 from leadline.stores.catalog import batched
 from leadline.stores.entity_graph_schema import create_tables, graph_chunks, graph_mentions, have_tables
 from leadline.stores.entity_neighbourhood import fetch
@@ -56,6 +56,7 @@ class EntityGraphStore:
 
     async def upsert(self, records: Sequence[ChunkRecord]) -> int:
         """Replaces the mentions of the chunks in one transaction; refuses nothing, so returns 0."""
+        check_ids(records)
         await asyncio.to_thread(self._upsert, records)
         return 0
 
