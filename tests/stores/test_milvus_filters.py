@@ -79,7 +79,7 @@ class TestFilters:
                 await store.search(unit(1, 0), k=5, where="nonsense ===")
 
     async def test_odd_ids(self, milvus_options: Options) -> None:
-        """Ids may hold anything but NUL, up to 64 characters of four bytes."""
+        """Ids may hold anything that stores take, up to 64 characters of four bytes."""
         odd = [
             "a'b",
             'a"b',
