@@ -95,7 +95,6 @@ class TestFilters:
             "{x}",
             "a=",
             "=",
-            "",
         ]
         records = [ChunkRecord(name, "d", vectors=(unit(1, 0), unit(0, 1))) for name in odd]
         async with MilvusVectorStore(**milvus_options) as store:
