@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leadline.analysis import Analyzer
 from leadline.errors import ConfigError, ManifestMismatch, StoreDamaged
-from leadline.stores import open_lexical_store
+from leadline.stores import open_lexical_store, rank_bm25
 from leadline.stores.base import ChunkRecord, LexicalStore
 from leadline.stores.rank_bm25_model import Model
 
@@ -225,6 +225,38 @@ async def test_another_reader_sees_each_commit(engine: str, tmp_path: Path) -> N
             assert await found(reader, "rain") == ["a", "b"]
             await writer.delete(["a"])
             assert await found(reader, "rain") == ["b"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_write_takes_apart_only_what_it_brings(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much is stored: an upsert analyses its own texts, once each, and a deletion or a search none."""
+    analysed: list[str] = []
+    terms = Analyzer.terms
+    monkeypatch.setattr(Analyzer, "terms", lambda self, text: (analysed.append(text), terms(self, text))[1])
+    async with open_lexical_store(engine, path=tmp_path, analyzer=Analyzer()) as store:
+        await store.upsert([chunk(f"c{n}", f"rain {n}") for n in range(200)])
+        assert sorted(analysed) == sorted(f"rain {n}" for n in range(200))
+        analysed.clear()
+        await store.upsert([chunk("new", "snow fell")])
+        await store.delete(["c7"])
+        assert await found(store, "snow") == ["new"]
+        assert set(analysed) <= {"snow fell", "snow"}
+
+
+async def test_the_model_is_built_once_after_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the first search after any number of writes; the next searches find it built."""
+    built: list[int] = []
+    monkeypatch.setattr(rank_bm25, "Model", lambda rows: (built.append(len(rows)), Model(rows))[1])
+    async with open_lexical_store("rank-bm25", path=tmp_path, analyzer=Analyzer()) as store:
+        for n in range(20):
+            await store.upsert([chunk(f"c{n}", f"rain {n}")])
+        await store.delete(["c7"])
+        assert built == []
+        assert len(await found(store, "rain", 100)) == 19
+        assert await found(store, "3") == ["c3"]
+        assert built == [19]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
