@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from leadline.stores.base import ChunkRecord
 from leadline.stores.catalog import Catalog
@@ -149,6 +149,17 @@ async def test_stats_are_true_figures(graph: EntityGraphStore, catalog: Catalog)
         await graph.clear()
         assert await graph.count() == 0
         assert await found(other, "lyon") == ["a"]
+
+
+async def test_many_chunks_are_one_commit(graph: EntityGraphStore, catalog: Catalog) -> None:
+    """Two hundred chunks are written together, replaced together and deleted together."""
+    commits: list[Any] = []
+    event.listen(catalog.engine, "commit", commits.append)
+    chunks = [chunk(f"c{n}", f"We at Acme Corp saw Town{n}X.") for n in range(200)]
+    for change in (graph.upsert(chunks), graph.upsert(chunks), graph.delete([each.chunk_id for each in chunks])):
+        commits.clear()
+        await change
+        assert len(commits) == 1
 
 
 async def test_reading_before_anything_was_made(catalog: Catalog) -> None:
