@@ -68,6 +68,19 @@ async def test_a_deleted_source_stays_gone_after_a_restart_and_can_come_back(
         assert [d["content"] for d in await kb.search("quokka")] == [SECRET]
 
 
+async def test_deleting_embeds_nothing(
+    library: Library, kb: KnowledgeBase, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what goes nor what stays is given to the model again."""
+    one, _ = await kb.put([draft("a.md", SECRET), draft("b.md", "Numbats eat termites.")])
+    for method in ("embed_passages", "embed_query"):
+        monkeypatch.setattr(library.embedder, method, None)
+    assert (await kb.delete(one.doc_id)).legs["vector"] == 1
+    assert (await kb.verify()).ok
+    await kb.clear()
+    assert await kb.count() == 0
+
+
 async def test_a_copy_outlives_its_original(kb: KnowledgeBase, draft: MakeDraft) -> None:
     """Two sources of equal text are deleted one by one."""
     one, copy = await kb.put([draft("a.md", SECRET), draft("b.md", SECRET)])
