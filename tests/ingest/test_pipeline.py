@@ -223,3 +223,26 @@ async def test_a_failure_in_one_folder_keeps_another_from_being_pruned(
     report = await ingest_paths(kb, [docs, other], settings, sync=True)
     assert [row.uri for row in report.removed] == ["fee.txt"]
     assert (await kb.verify()).ok
+
+
+CODE = "".join(f"    total_{n} = compute_interest(account_{n}, rate_{n % 7})\n" for n in range(32))
+CHINESE = "".join(f"第{n}号仓库的货物每周检查一次，记录由值班员保存在办公室。" for n in range(60))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "question"),
+    [
+        ("bank.py", f'def run():\n{CODE}    open_vault(code="7719")\n', "Which code opens the vault?"),
+        ("store.txt", f"{CHINESE}金库的密码是7719。", "金库的密码是什么？"),
+    ],
+)
+async def test_the_end_of_a_long_text_is_found_by_meaning(  # noqa: PLR0913 - fixtures
+    name: str, text: str, question: str, kb: KnowledgeBase, docs: Path, settings: Settings
+) -> None:
+    """What stands last in a text longer than the embedder reads at once, and takes many tokens, is in a vector."""
+    assert len(text) > 1500
+    (docs / name).write_text(text, encoding="utf-8")
+    await ingest_paths(kb, [docs], settings)
+    best, *_ = await kb.retrievers()["vector"].search(question, k=3)
+    assert best["metadata"]["file_name"] == name
+    assert "7719" in best["content"]
