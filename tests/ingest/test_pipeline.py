@@ -236,7 +236,7 @@ CHINESE = "".join(f"第{n}号仓库的货物每周检查一次，记录由值班
         ("store.txt", f"{CHINESE}金库的密码是7719。", "金库的密码是什么？"),
     ],
 )
-async def test_the_end_of_a_long_text_is_found_by_meaning(  # noqa: PLR0913 - fixtures
+async def test_the_end_of_a_long_text_is_found_by_meaning(
     name: str, text: str, question: str, kb: KnowledgeBase, docs: Path, settings: Settings
 ) -> None:
     """What stands last in a text longer than the embedder reads at once, and takes many tokens, is in a vector."""
