@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -49,6 +50,33 @@ def test_readiness_says_why_not(tmp_path: Path, serving: Serving) -> None:
         ready = client.get("/ready")
         assert ready.status_code == 503
         assert "no-model" in ready.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "changed", "code", "says"),
+    [
+        ("bm25", {}, "indexes_differ", "the bm25 index holds 0 chunks"),
+        (None, {"vector_backend": "faiss"}, "manifest_mismatch", "LEADLINE_VECTOR_BACKEND"),
+    ],
+)
+def test_readiness_tells_of_indexes_that_differ(
+    harm: str | None,
+    changed: dict[str, str],
+    code: str,
+    says: str,
+    copied: Path,
+    tmp_path: Path,
+    serving: Serving,
+) -> None:
+    """An index that lost its chunks, or settings of another backend: the server isn't ready, and says what differs."""
+    shutil.copytree(copied, tmp_path / "data")
+    if harm:
+        shutil.rmtree(tmp_path / "data" / "indexes" / "default" / harm)
+    settings = load_settings(data_dir=tmp_path / "data", **changed)
+    with serving(settings) as url, httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        ready = client.get("/ready")
+        assert (ready.status_code, shape(ready)) == (503, code)
+        assert says in ready.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
