@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.models.minilm import MiniLM
 from leadline.nodes.compressor import compressor
 from leadline.nodes.passages import sentence_spans
 
@@ -34,6 +35,18 @@ async def test_the_budget_takes_whole_sentences_from_the_end(bench: Any, passage
     assert sum(count(text) for text in shown) <= 64
     assert all(text.endswith("that.") for text in shown)
     assert (second["n"], second["sentences"]) == (2, [])
+
+
+async def test_the_budget_is_of_tokens_in_every_script(bench: Any, passage: Any, applied: Any) -> None:
+    """Chinese has a token for almost every character, not for every four: no more of it is shown than fits."""
+    embedder = MiniLM()
+    text = "金库的密码由值班员保存在办公室里。" * 30
+    state = {"context": [passage(text, "a")]}
+    runtime = bench.runtime(max_context_tokens=100)
+    after = applied(state, await compressor(state, runtime, count_tokens=lambda t: len(embedder.token_spans(t))))
+    shown = "".join(sentence for _, _, sentence in after["evidence"][0]["sentences"])
+    assert 80 < len(embedder.token_spans(shown)) <= 100
+    assert len(shown) < 130
 
 
 async def test_a_number_is_for_the_whole_run(bench: Any, passage: Any, applied: Any) -> None:
