@@ -83,6 +83,22 @@ async def test_a_conversation_is_read_again_after_a_restart(garden_folder: Path)
     assert b"points outward" not in stored
 
 
+async def test_what_was_deleted_is_no_longer_answered(tmp_path: Path) -> None:
+    """Neither in a new conversation nor in the one that had the answer, and not after a restart."""
+    question = "What budget does Project Quokka have?"
+    async with open_app(Settings(data_dir=tmp_path)) as app:
+        kb = await app.library.collection()
+        (put, _) = await kb.add_documents(["Project Quokka has a budget of 42 million.", "Roses are pruned in March."])
+        assert "42 million" in (await app.ask(question, thread_id="t"))["answer"]
+        await kb.delete(put.doc_id)
+        for thread in ("t", "new", None):
+            result = await app.ask(question, thread_id=thread)
+            assert result["status"] == "abstained"
+            assert "42 million" not in json.dumps(result)
+    async with open_app(Settings(data_dir=tmp_path)) as app:
+        assert (await app.ask(question, thread_id="t"))["status"] == "abstained"
+
+
 async def test_a_reranker_that_is_not_there_degrades(garden_folder: Path) -> None:
     """The run goes on in fused order, says that it is unranked, and quotes by the embedded scorer."""
     settings = Settings(data_dir=garden_folder, reranker_model=str(garden_folder / "no-such-model"))
