@@ -43,8 +43,9 @@ check: $(VENV)/.installed-test ## lint, types, import directions
 test: check ## check, then the whole test suite
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
-crash: $(VENV)/.installed-test ## kill processes at every write step and 100 times at random
-	LEADLINE_CRASH_ROUNDS=100 $(BIN)/pytest tests/knowledge/test_crash.py tests/knowledge/test_crash_random.py
+crash: $(VENV)/.installed-test ## kill processes at every write step and 100 times at random, engines in their saves
+	LEADLINE_CRASH_ROUNDS=100 $(BIN)/pytest tests/knowledge/test_crash.py tests/knowledge/test_crash_random.py \
+		tests/stores/test_kill.py tests/stores/test_chroma_killed.py
 
 studio: $(VENV)/.installed-test ## LangGraph Studio's server on 127.0.0.1:2024, offline, no key
 	$(BIN)/langgraph dev --host 127.0.0.1 --port 2024 --no-browser --no-reload

@@ -1,15 +1,19 @@
 """A process killed while it writes leaves indexes that open, hold what was acknowledged, and can be written."""
 
 import json
+import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from tests.stores.engines import ENGINES, HERE, opened, record
 
 ROOT = Path(__file__).parents[2]
+ROUNDS = int(os.environ.get("LEADLINE_CRASH_ROUNDS") or 10) // 10
 WRITER = """
 import asyncio, json, sys
 from pathlib import Path
@@ -37,9 +41,10 @@ KILLED = [
 ]
 
 
+@pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("name", KILLED)
 async def test_killed_writer_loses_nothing_acknowledged(
-    name: str, request: pytest.FixtureRequest, tmp_path: Path
+    name: str, number: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """After kill -9 the store opens, knows every acknowledged chunk and takes new ones: no lock is left behind."""
     engine = ENGINES[name]
@@ -47,9 +52,11 @@ async def test_killed_writer_loses_nothing_acknowledged(
     arguments = [sys.executable, "-c", WRITER, name, str(tmp_path), json.dumps(options)]
     with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:  # noqa: ASYNC220 - alone
         assert writer.stdout is not None
-        acknowledged = 0
-        while acknowledged < 1500:
+        chance = random.Random(f"{name} {number}")
+        enough, acknowledged = chance.randrange(100, 3000), 0
+        while acknowledged < enough:
             acknowledged = int(writer.stdout.readline())
+        time.sleep(chance.random() * 0.05)  # noqa: ASYNC251 - alone
         writer.send_signal(signal.SIGKILL)
         acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
     async with opened(engine, tmp_path, options) as backend:

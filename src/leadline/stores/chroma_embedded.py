@@ -5,6 +5,7 @@ Chroma takes no lock: two processes on one folder lose vectors without an error,
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +18,15 @@ from chromadb.errors import ChromaError, InternalError, NotFoundError
 from leadline.errors import StoreError
 from leadline.stores import chroma_files, index_files
 from leadline.stores.chroma_client import Vanished, no_database
+from leadline.stores.chroma_database import DATABASE
+from leadline.stores.chroma_undo import Undo
 
 # Chroma 1.5.9 may never return from a write to a full disk, so it isn't let near one. It keeps what is written in its
 # queue, its journal and its index at the same time.
 COPIES = 3
 MARGIN = 32 * 2**20
+# Methods of a collection that Chroma may save after.
+CHANGES = ("upsert", "delete")
 # What the system says when it lets nobody write: no sign that the files are damaged.
 OF_THE_SYSTEM = ("disk is full", "disk I/O error", "readonly database", "unable to open database", "os error")
 
@@ -34,6 +39,7 @@ class EmbeddedChroma:
         self._tenant = tenant
         self._database = database
         self._client: Any = None
+        self._undo = Undo(folder, self.check_room)
 
     @property
     def place(self) -> str:
@@ -47,6 +53,7 @@ class EmbeddedChroma:
     async def close(self) -> None:
         """Closes the folder."""
         await asyncio.to_thread(self._client.close)
+        await asyncio.to_thread(self._undo.close)
 
     async def batch_limit(self) -> int:
         """What SQLite's limit of variables a statement leaves."""
@@ -81,6 +88,8 @@ class EmbeddedChroma:
         """Calls in a thread."""
         reading = method.__name__.startswith(("get", "query", "count"))
         with self._errors_named(reading=reading):
+            if method.__name__ in CHANGES:
+                return await asyncio.to_thread(self._change, method, arguments)
             return await asyncio.to_thread(method, **arguments)
 
     def check_room(self, size: int) -> None:
@@ -93,14 +102,21 @@ class EmbeddedChroma:
                 hint="Make room on it and try again.",
             )
 
+    def _change(self, method: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        with self._system_named():
+            self._undo.before(len(arguments["ids"]))
+        result = method(**arguments)
+        with self._system_named():
+            self._undo.after()
+        return result
+
     def _open(self) -> None:
-        try:
+        with self._system_named():
+            self._undo.restore()
             chroma_files.check(self._folder)
             self._folder.mkdir(parents=True, exist_ok=True)
-            if not (self._folder / chroma_files.DATABASE).exists():
+            if not (self._folder / DATABASE).exists():
                 self.check_room(0)
-        except OSError as error:
-            raise index_files.unusable(self._folder, error) from error
         with self._errors_named(reading=True):
             try:
                 self._client = chromadb.PersistentClient(
@@ -108,6 +124,15 @@ class EmbeddedChroma:
                 )
             except NotFoundError:
                 raise no_database(self.place, self._tenant, self._database) from None
+
+    @contextmanager
+    def _system_named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise index_files.unusable(self._folder, error) from error
+        except sqlite3.Error as error:
+            raise chroma_files.damaged(self._folder, f"{DATABASE}: {error}") from error
 
     @contextmanager
     def _errors_named(self, *, reading: bool) -> Iterator[None]:

@@ -6,13 +6,12 @@ changed here.
 """
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from leadline.errors import StoreDamaged
-from leadline.stores import chroma_links
+from leadline.stores import chroma_database, chroma_links
+from leadline.stores.chroma_database import DATABASE
 
-DATABASE = "chroma.sqlite3"
 SEGMENT_FILES = ("data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
 # Chroma notes up to which change it wrote a vector segment out (by default it does every 1,000 changes; until then its
 # files are mere room, and the vectors are read from the queue). What the collection has from before that change, and
@@ -31,11 +30,14 @@ def check(folder: Path) -> None:
     Reads the links of the vectors: 0.05 s for 20,000 of width 384.
     """
     segments = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    if not (folder / DATABASE).is_file():
-        if segments:
-            raise damaged(folder, f"{DATABASE} is missing")
-        return
-    for name, vectors in _saved(folder).items():
+    try:
+        made = chroma_database.is_made(folder)
+        saved = dict(chroma_database.rows(folder, SAVED))
+    except sqlite3.Error as error:
+        raise damaged(folder, f"{DATABASE}: {error}") from error
+    if segments and not made:
+        raise damaged(folder, f"{DATABASE} is missing or has lost its tables")
+    for name, vectors in saved.items():
         try:
             _check_segment(folder / name, vectors)
         except chroma_links.Broken as error:
@@ -48,16 +50,6 @@ def damaged(folder: Path, reason: str) -> StoreDamaged:
         f"The Chroma folder {folder} can't be read: {reason}.",
         hint="Nothing in it was changed. Move it away and run `leadline verify --repair`: the catalog has the vectors.",
     )
-
-
-def _saved(folder: Path) -> dict[str, int]:
-    """The vector segments that Chroma wrote out, and how many vectors each must hold at least."""
-    try:
-        # Opened for writing too, so that SQLite may roll back what a killed process left half done.
-        with closing(sqlite3.connect(f"{(folder / DATABASE).absolute().as_uri()}?mode=rw", uri=True)) as connection:
-            return dict(connection.execute(SAVED).fetchall())
-    except sqlite3.Error as error:
-        raise damaged(folder, f"{DATABASE}: {error}") from error
 
 
 def _check_segment(segment: Path, vectors: int) -> None:

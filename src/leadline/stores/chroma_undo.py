@@ -1,0 +1,113 @@
+"""Takes back what Chroma was saving when its process was killed.
+
+Embedded Chroma writes the files of a vector segment in place, every `sync_threshold` changes, and notes in its database
+only then up to which change they hold. Killed in between, it leaves files that are neither the old nor the new ones,
+while the changes still stand in its queue. So before a write that may come to such a save the files are copied, under a
+name that says up to which change they hold. A copy whose number is still the one in the database is put back before
+the next opening; Chroma then makes the later changes again. A save costs one copy of its segment's files.
+
+Changes no vector by itself, and must not run beside an open Chroma but between its calls.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.stores import chroma_database
+
+FOLDER = "leadline-undo"
+DEFAULT_THRESHOLD = 1000
+THRESHOLD = re.compile(r'"sync_threshold":\s*(\d+)')
+# Each vector segment, up to which change its files hold, how many changes wait in the queue, and its collection's
+# settings, which say how many make Chroma save.
+SEGMENTS = """
+SELECT segments.id, COALESCE(saved.seq_id, 0),
+    (SELECT count(*) FROM embeddings_queue WHERE embeddings_queue.seq_id > COALESCE(saved.seq_id, 0)),
+    collections.*
+FROM segments JOIN collections ON collections.id = segments.collection
+LEFT JOIN max_seq_id saved ON saved.segment_id = segments.id WHERE segments.scope = 'VECTOR'
+"""
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A vector segment as the database has it. `room` is how many more changes are made before one may save."""
+
+    name: str
+    saved: int
+    room: int
+
+
+class Undo:
+    """The copies of one Chroma folder. `check_room` raises where so many bytes can't be written."""
+
+    def __init__(self, folder: Path, check_room: Callable[[int], None]) -> None:
+        self._folder = folder
+        self._check_room = check_room
+        self._room = 0
+        self._copied = False
+
+    def restore(self) -> None:
+        """To be called before Chroma opens the folder: puts back what a killed process was saving.
+
+        Raises OSError, sqlite3.Error, and what `check_room` raises.
+        """
+        copies = self._folder / FOLDER
+        if copies.is_dir():
+            saved = {segment.name: segment.saved for segment in self._segments()}
+            for copy in list(copies.iterdir()):
+                name, _, number = copy.name.partition("@")
+                if number != str(saved.get(name)):  # the save came to its end, or the copying didn't
+                    shutil.rmtree(copy)
+                    continue
+                shutil.rmtree(self._folder / name, ignore_errors=True)
+                shutil.copytree(copy, self._folder / name)
+        self.before(0)  # opened, Chroma makes the changes of its queue, and may save then
+
+    def before(self, changes: int) -> None:
+        """To be called before so many changes. Raises as `restore`; nothing was changed then."""
+        self._room -= changes
+        if self._room > 0:
+            return
+        segments = list(self._segments())
+        for segment in segments:
+            if segment.room <= changes:
+                self._copy(segment)
+        self._room = min((segment.room for segment in segments), default=1) - changes
+
+    def after(self) -> None:
+        """To be called after a change: a copy is of no use once Chroma has saved."""
+        if not self._copied:
+            return
+        current = {f"{segment.name}@{segment.saved}" for segment in self._segments()}
+        copies = list((self._folder / FOLDER).iterdir())
+        for copy in copies:
+            if copy.name not in current:
+                shutil.rmtree(copy)
+        self._copied = any(copy.name in current for copy in copies)
+
+    def close(self) -> None:
+        """To be called when Chroma was closed in order."""
+        shutil.rmtree(self._folder / FOLDER, ignore_errors=True)
+        self._copied = False
+
+    def _segments(self) -> Iterator[_Segment]:
+        for name, saved, waiting, *settings in chroma_database.rows(self._folder, SEGMENTS):
+            found = [int(each) for text in settings for each in THRESHOLD.findall(str(text))]
+            yield _Segment(name, int(saved), min(found, default=DEFAULT_THRESHOLD) - waiting)
+
+    def _copy(self, segment: _Segment) -> None:
+        copy = self._folder / FOLDER / f"{segment.name}@{segment.saved}"
+        if not copy.is_dir():
+            original = self._folder / segment.name
+            self._check_room(sum(path.stat().st_size for path in original.glob("*")))
+            unfinished = copy.with_name("unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            if original.is_dir():
+                shutil.copytree(original, unfinished)
+            else:
+                unfinished.mkdir(parents=True)
+            unfinished.rename(copy)
+        self._copied = True
