@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 
-def self_signed_context(folder: Path) -> ssl.SSLContext:
-    """What a TLS server on 127.0.0.1 serves with; its certificate and key are kept in `folder`."""
+def self_signed() -> tuple[bytes, bytes]:
+    """A key and its certificate for 127.0.0.1, as PEM."""
     x509 = pytest.importorskip("cryptography.x509", reason="a certificate is made with the package cryptography")
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,8 +21,13 @@ def self_signed_context(folder: Path) -> ssl.SSLContext:
     address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
     certificate = builder.add_extension(address, critical=False).sign(key, hashes.SHA256())
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    return key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), certificate.public_bytes(pem)
+
+
+def self_signed_context(folder: Path) -> ssl.SSLContext:
+    """What a TLS server on 127.0.0.1 serves with; its certificate and key are kept in `folder`."""
     file = folder / "certificate.pem"
-    file.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) + certificate.public_bytes(pem))
+    file.write_bytes(b"".join(self_signed()))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
     return context

@@ -6,16 +6,14 @@ The server here is a stand-in that speaks Qdrant's REST interface over its segme
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from tests.servers.certificates import self_signed_context
 from tests.servers.qdrant_server import API_KEY, QdrantStandIn
 
 from leadline.drafts import FieldValue
@@ -146,31 +144,9 @@ async def test_silent_server_is_given_up_after_the_timeout() -> None:
             await store.__aenter__()
 
 
-def self_signed(folder: Path) -> Path:
-    """A certificate for this machine, with its key, that nobody vouches for."""
-    x509 = pytest.importorskip("cryptography.x509", reason="a certificate is made with the package cryptography")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / "both.pem"
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(private + certificate.public_bytes(pem))
-    return file
-
-
 async def test_certificates_are_checked(tmp_path: Path) -> None:
     """A server whose certificate nobody vouches for is sent no request, and no key."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(self_signed(tmp_path))
+    context = self_signed_context(tmp_path)
     got: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
