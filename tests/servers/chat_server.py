@@ -5,10 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 import pytest
+from tests.servers.http_servers import Handler, running
 
 
 @dataclass(frozen=True)
@@ -62,26 +62,17 @@ class ChatServer:
 @pytest.fixture
 def chat_server() -> Iterator[ChatServer]:
     """A chat server for one test, on a free port."""
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    httpd.daemon_threads = True
-    server = ChatServer(f"http://127.0.0.1:{httpd.server_port}/v1")
-    httpd.chat = server  # type: ignore[attr-defined]  # how a handler of http.server reaches what it serves
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield server
-    server.stopped.set()
-    httpd.shutdown()
-    httpd.server_close()
+    with running(_Handler) as http:
+        server = http.served = ChatServer(f"{http.url}/v1")
+        yield server
+        server.stopped.set()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-    def do_POST(self) -> None:
-        chat: ChatServer = self.server.chat  # type: ignore[attr-defined]  # see above
+    def respond(self) -> None:
+        chat: ChatServer = self.served
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         reply = chat.next_reply(request)
         if reply.status != 200:

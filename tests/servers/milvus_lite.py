@@ -3,9 +3,6 @@
 import base64
 import fcntl
 import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,66 +13,43 @@ from uuid import uuid4
 
 import grpc
 import pytest
+from tests.servers.programs import Program, free_port, is_open
 
 from leadline.errors import MissingExtra
 from leadline.stores import milvus_lite as engine
 
 # Read at once: no test sees the settings of whoever runs it.
 SERVER_URL = os.environ.get("LEADLINE_TEST_MILVUS_URL")
-START_TIMEOUT_S = 30
 
 
-@dataclass
-class LiteServer:
-    """Milvus Lite over one file, on a port of this machine. `start` it again after `kill`."""
+class LiteServer(Program):
+    """Milvus Lite over one file, on a port of this machine."""
 
-    file: Path
-    port: int
-    process: subprocess.Popen[bytes] | None = None
-    lock: IO[bytes] | None = None
+    def __init__(self, file: Path) -> None:
+        super().__init__("Milvus Lite", file.with_suffix(".log"))
+        self._file, self._port = file, free_port()
+        self._lock: IO[bytes] | None = None
 
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Starts it and waits until it can be connected to; what it said is in the error where it can't."""
-        arguments, environment = engine.command(self.file, f"127.0.0.1:{self.port}", self.file.parent)
-        log = self.file.with_suffix(".log")
-        if self.lock is None:  # whose end it waits for: it doesn't outlive the tests
-            self.lock = self.file.with_suffix(".lock").open("ab")
-            fcntl.lockf(self.lock, fcntl.LOCK_EX)
-        arguments.append(self.lock.name)
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                arguments, cwd=self.file.parent, env=environment, stdout=output, stderr=output, start_new_session=True
-            )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                pytest.fail(f"Milvus Lite did not start: {log.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.02)
+        """Starts it and waits until it can be connected to."""
+        arguments, environment = engine.command(self._file, f"127.0.0.1:{self._port}", self._file.parent)
+        if self._lock is None:  # whose end it waits for: it doesn't outlive the tests
+            self._lock = self._file.with_suffix(".lock").open("ab")
+            fcntl.lockf(self._lock, fcntl.LOCK_EX)
+        arguments.append(self._lock.name)
+        options = {"cwd": self._file.parent, "env": environment, "start_new_session": True}
+        self.run(arguments, lambda: is_open(self._port), **options)
 
-    def stop(self) -> None:
-        """Ends it in order, for good."""
-        if self.process is not None and self.lock is not None:
-            self.lock.close()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill()
-
-    def kill(self) -> None:
-        """Ends it at once, whatever it is doing."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def _answers(self) -> bool:
-        with socket.socket() as connection:
-            return connection.connect_ex(("127.0.0.1", self.port)) == 0
+    def end(self) -> None:
+        """Ends it in order, for good: the lock it waits for is free."""
+        if self._lock is not None:
+            self._lock.close()
+            self.wait()
 
 
 def new_server(folder: Path) -> LiteServer:
@@ -84,9 +58,7 @@ def new_server(folder: Path) -> LiteServer:
         engine.binary()
     except MissingExtra as error:
         pytest.skip(str(error))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return LiteServer(folder / "milvus.db", free.getsockname()[1])
+    return LiteServer(folder / "milvus.db")
 
 
 @dataclass
@@ -143,7 +115,7 @@ def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[st
     server = new_server(tmp_path_factory.mktemp("milvus"))
     server.start()
     yield {"url": server.url}
-    server.stop()
+    server.end()
 
 
 @pytest.fixture

@@ -11,18 +11,18 @@ import json
 import os
 import ssl
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from osmem_server import resolve_binary  # type: ignore[import-untyped]  # it has no types
+from tests.servers.http_servers import Handler, running
 from tests.servers.opensearch_query import SCORES, WINDOW, Document, Refused, bad, nearest, only, passes, sharing
+from tests.servers.programs import Program, free_port, is_open
 
 REAL_URL = os.environ.get("LEADLINE_TEST_OPENSEARCH_URL", "")
 HOW_TO_START = (
@@ -206,14 +206,11 @@ def check(index: Index, document_id: str, document: Document) -> None:
         raise Refused(400, "mapper_parsing_exception", "Vector dimension mismatch")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-    def _respond(self) -> None:
-        standin: OpenSearchStandIn = self.server.standin  # type: ignore[attr-defined]  # how http.server hands it on
+    def respond(self) -> None:
+        standin: OpenSearchStandIn = self.served
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         try:
             status, answer = 200, standin.answer(self.command, self.path, raw, self.headers.get("Authorization", ""))
@@ -221,65 +218,40 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = refused.status, refused.body()
         except (KeyError, TypeError, ValueError) as error:
             status, answer = 400, bad(f"not in the documented form: {error!r}").body()
-        content = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        with suppress(ConnectionError):  # the client is gone
-            self.wfile.write(content)
-
-    do_GET = do_POST = do_PUT = do_DELETE = _respond  # noqa: N815 - the names http.server looks for
+        self.answer(status, json.dumps(answer).encode())
 
 
-def serve(tls: ssl.SSLContext | None = None) -> Iterator[OpenSearchStandIn]:
-    """A stand-in while it is iterated, over HTTPS where `tls` has a certificate."""
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    httpd.daemon_threads = True
-    if tls is not None:
-        httpd.socket = tls.wrap_socket(httpd.socket, server_side=True)
-    standin = OpenSearchStandIn(f"http{'s' if tls else ''}://127.0.0.1:{httpd.server_port}")
-    httpd.standin = standin  # type: ignore[attr-defined]  # see above
-    threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield standin
-    httpd.shutdown()
-    httpd.server_close()
+@contextmanager
+def serving(tls: ssl.SSLContext | None = None) -> Iterator[OpenSearchStandIn]:
+    """A stand-in while the block runs, over HTTPS where `tls` has a certificate."""
+    with running(_Handler, tls) as http:
+        http.served = OpenSearchStandIn(http.url)
+        yield http.served
 
 
 @pytest.fixture
 def opensearch_standin() -> Iterator[OpenSearchStandIn]:
     """A stand-in of the test's own."""
-    yield from serve()
+    with serving() as standin:
+        yield standin
 
 
 @pytest.fixture(scope="session")
 def opensearch_standin_options() -> Iterator[dict[str, Any]]:
     """What opens a store on a stand-in for the contract suite."""
-    for standin in serve():
+    with serving() as standin:
         yield {"url": standin.url}
 
 
 @pytest.fixture(scope="session")
 def opensearch_words_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What opens a store on `osmem-server`, which is started for the session and ended after it."""
-    said = tmp_path_factory.mktemp("osmem") / "stderr"
-    command = [resolve_binary(), "--addr", "127.0.0.1:0", "--parent-pid", str(os.getpid())]
-    pipe = subprocess.PIPE
-    with (
-        said.open("w") as stderr,
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, text=True) as process,
-    ):
-        assert process.stdout is not None
-        ready = process.stdout.readline()
-        try:
-            assert "url" in ready, f"osmem-server didn't start: {ready}{said.read_text()}"
-            yield {"url": json.loads(ready)["url"]}
-        finally:
-            process.terminate()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    port = free_port()
+    program = Program("osmem-server", tmp_path_factory.mktemp("osmem") / "log")
+    command = [resolve_binary(), "--addr", f"127.0.0.1:{port}", "--parent-pid", str(os.getpid())]
+    program.run(command, lambda: is_open(port), stdin=subprocess.PIPE)  # it ends when that is closed
+    yield {"url": f"http://127.0.0.1:{port}"}
+    program.stop()
 
 
 @pytest.fixture(scope="session")

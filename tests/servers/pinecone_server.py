@@ -7,17 +7,16 @@ Where the documentation is silent (whether `$ne` lets a record without the field
 
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
+from tests.servers.http_servers import JSON, Handler, running
 from tests.servers.pinecone_query import Body, Refused, only, passes, score
 
 REAL_KEY = os.environ.get("LEADLINE_TEST_PINECONE_API_KEY", "")
@@ -200,14 +199,11 @@ def nearest(index: Index, stored: Mapping[str, Body], body: Body) -> list[Body]:
     return [{"score": found, **{key: each[key] for key in shown}} for found, each in scored[: body["topK"]]]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-    def _respond(self) -> None:
-        standin: PineconeStandIn = self.server.standin  # type: ignore[attr-defined]  # how http.server hands it on
+    def respond(self) -> None:
+        standin: PineconeStandIn = self.served
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         status, extra = 200, dict[str, str]()
         try:
@@ -216,38 +212,27 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = refused.status, {"code": refused.status, "message": refused.message, "details": []}
         except (KeyError, TypeError, ValueError) as error:
             status, answer = 400, {"code": 3, "message": f"not in the documented form: {error!r}", "details": []}
-        content = json.dumps(answer).encode()
-        self.send_response(status)
-        for key, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **extra}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        with suppress(ConnectionError):  # the client is gone
-            self.wfile.write(content)
-
-    do_GET = do_POST = _respond  # noqa: N815 - the names http.server looks for
+        self.answer(status, json.dumps(answer).encode(), {**JSON, **extra})
 
 
-def _serve() -> Iterator[PineconeStandIn]:
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    httpd.daemon_threads = True
-    standin = PineconeStandIn(f"http://127.0.0.1:{httpd.server_port}")
-    httpd.standin = standin  # type: ignore[attr-defined]  # see above
-    threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield standin
-    httpd.shutdown()
-    httpd.server_close()
+@contextmanager
+def _serving() -> Iterator[PineconeStandIn]:
+    with running(_Handler) as http:
+        http.served = PineconeStandIn(http.url)
+        yield http.served
 
 
 @pytest.fixture
 def pinecone_standin() -> Iterator[PineconeStandIn]:
     """A stand-in of the test's own, without an index."""
-    yield from _serve()
+    with _serving() as standin:
+        yield standin
 
 
 @pytest.fixture(scope="session")
 def pinecone_standin_options() -> Iterator[dict[str, Any]]:
     """What opens a store on a stand-in for the contract suite."""
-    for standin in _serve():
+    with _serving() as standin:
         standin.indexes["contract"] = Index(16, "cosine")
         yield {"api_key": KEY, "host": f"{standin.url}/contract"}
 

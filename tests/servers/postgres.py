@@ -4,33 +4,28 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.servers.programs import Program, free_port
 
 USER = "leadline"
-READY_S = 60.0
 # PostgreSQL refuses to run as root; this account has no rights at all.
 UNPRIVILEGED = "nobody" if os.geteuid() == 0 else None
 
 
-@dataclass
-class PostgresServer:
-    """A running server. It keeps nothing when the machine fails, but all when its process is killed."""
+class PostgresServer(Program):
+    """A server over a folder. It keeps nothing when the machine fails, but all when its process is killed."""
 
-    binaries: Path
-    folder: Path
-    port: int
-    password: str
-    process: "subprocess.Popen[bytes] | None" = None
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        super().__init__("PostgreSQL", folder / "log", patience_s=20)
+        self.binaries, self.folder = binaries, folder
+        self.port, self.password = free_port(), secrets.token_hex(8)
 
     def address(self, database: str, password: str | None = None) -> str:
         """The address of a database, there or not."""
@@ -48,25 +43,11 @@ class PostgresServer:
         """Starts it and waits until it answers."""
         command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), "-h", "127.0.0.1"]
         command += ["-p", str(self.port), "-k", "", "-c", "fsync=off", "-c", "shared_buffers=32MB"]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, stdout=log, stderr=log, user=UNPRIVILEGED, env={"PATH": os.defpath}
-            )
-        deadline = time.monotonic() + READY_S
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"PostgreSQL did not start:\n{(self.folder / 'log').read_text('utf-8', 'replace')}")
-            time.sleep(0.05)
+        self.run(command, self._answers, cwd=self.folder, user=UNPRIVILEGED, env={"PATH": os.defpath})
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Ends it: without a signal named, connections are closed and the rest is in order."""
-        assert self.process is not None
-        self.process.send_signal(how)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        super().stop(how)
 
     def _answers(self) -> bool:
         try:
@@ -79,14 +60,7 @@ class PostgresServer:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """The server of the session."""
-    server = _made()
-    try:
-        server.start()
-        yield server
-    finally:
-        if server.process is not None:
-            server.stop()
-        shutil.rmtree(server.folder)
+    yield from _running()
 
 
 @pytest.fixture
@@ -98,13 +72,16 @@ def postgres_options(postgres: PostgresServer) -> dict[str, Callable[[str], str]
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
     """A server for one test, which may kill it."""
+    yield from _running()
+
+
+def _running() -> Iterator[PostgresServer]:
     server = _made()
     try:
         server.start()
         yield server
     finally:
-        if server.process is not None:
-            server.stop()
+        server.stop()
         shutil.rmtree(server.folder)
 
 
@@ -114,10 +91,7 @@ def _made() -> PostgresServer:
         pytest.fail("PostgreSQL's binaries are missing: install the extra `test`")
     # Not below pytest's own folder: nobody else may enter that.
     folder = Path(tempfile.mkdtemp(prefix="leadline-postgres-"))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = PostgresServer(Path(spec.origin).parent / "pginstall18" / "bin", folder, port, secrets.token_hex(8))
+    server = PostgresServer(Path(spec.origin).parent / "pginstall18" / "bin", folder)
     password = folder / "password"
     password.write_text(server.password, encoding="ascii")
     if UNPRIVILEGED:

@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -21,6 +20,7 @@ import pydantic
 import pytest
 import qdrant_edge as edge
 from qdrant_client.http import models
+from tests.servers.http_servers import Handler, running
 
 # Read before a test's environment is cleaned.
 REAL_URL = os.environ.get("LEADLINE_TEST_QDRANT_URL")
@@ -242,12 +242,9 @@ def _condition(part: dict[str, Any]) -> Any:
     raise Refused(400, f"not a condition of ours: {part}")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-    def _serve(self) -> None:
-        server: QdrantStandIn = self.server.stand_in  # type: ignore[attr-defined]  # how a handler reaches it
+class _Handler(Handler):
+    def respond(self) -> None:
+        server: QdrantStandIn = self.served
         try:
             length = int(self.headers.get("Content-Length") or 0)
             sent = self.rfile.read(length)
@@ -258,28 +255,16 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = 200, {"result": result, "status": "ok", "time": 0.001}
         except Refused as refused:
             status, answer = refused.status, {"status": {"error": str(refused)}, "time": 0.001}
-        content = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815 - named by http.server
+        self.answer(status, json.dumps(answer).encode())
 
 
 @pytest.fixture(scope="session")
 def qdrant_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QdrantStandIn]:
     """The stand-in, running until the end of the tests."""
     server = QdrantStandIn(tmp_path_factory.mktemp("qdrant"))
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    httpd.daemon_threads = True
-    httpd.stand_in = server  # type: ignore[attr-defined]  # as above
-    server.url = f"http://127.0.0.1:{httpd.server_port}"
-    threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield server
-    httpd.shutdown()
-    httpd.server_close()
+    with running(_Handler) as http:
+        http.served, server.url = server, http.url
+        yield server
     for _, shard in server.collections.values():
         shard.close()
 

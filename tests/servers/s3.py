@@ -3,11 +3,8 @@
 import os
 import secrets
 import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import which
 from sysconfig import get_path
@@ -17,21 +14,19 @@ import obstore
 import pytest
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
+from tests.servers.programs import Program
 
 BUCKET = "texts"
-READY_S = 60.0
 _PORTS = ("s3.port", "s3.port.grpc", "master.port", "filer.port", "volume.port")
 
 
-@dataclass
-class S3Server:
-    """A running server with one bucket."""
+class S3Server(Program):
+    """A server with one bucket over a folder."""
 
-    folder: Path
-    ports: dict[str, int]
-    access_key: str = field(default_factory=lambda: f"AK{secrets.token_hex(8)}")
-    secret_key: str = field(default_factory=lambda: f"sk{secrets.token_hex(12)}")
-    process: "subprocess.Popen[bytes] | None" = None
+    def __init__(self, folder: Path) -> None:
+        super().__init__("The S3 server", folder / "log", patience_s=3)
+        self.folder, self.ports = folder, _free_ports()
+        self.access_key, self.secret_key = f"AK{secrets.token_hex(8)}", f"sk{secrets.token_hex(12)}"
 
     @property
     def endpoint(self) -> str:
@@ -58,28 +53,7 @@ class S3Server:
         command += ["-s3.autoCreateBucket=false", "-master.telemetry=false"]
         environment = {"PATH": os.defpath, "HOME": str(self.folder)}
         environment |= {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, env=environment)
-        deadline = time.monotonic() + READY_S
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"The S3 server did not start:\n{(self.folder / 'log').read_text('utf-8', 'replace')}")
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """Ends it without a chance to clean up."""
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> None:
-        """Ends it."""
-        if self.process is not None:
-            self.process.terminate()
-            try:
-                self.process.wait(3)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        self.run(command, self._answers, cwd=self.folder, env=environment)
 
     def _answers(self) -> bool:
         store = S3Store(
@@ -113,7 +87,7 @@ def own_s3(tmp_path: Path) -> Iterator[S3Server]:
 
 
 def _running(folder: Path) -> Iterator[S3Server]:
-    server = S3Server(folder, _free_ports())
+    server = S3Server(folder)
     try:
         server.start()
         yield server

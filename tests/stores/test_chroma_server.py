@@ -2,10 +2,8 @@
 
 import asyncio
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ import numpy as np
 import pytest
 from chromadb.config import Settings
 from tests.servers.certificates import self_signed_context
-from tests.servers.chroma_server import new_server
+from tests.servers.chroma_server import ChromaProcess
+from tests.servers.http_servers import Handler, running
 
 from leadline.errors import ConfigError, InvalidFilter, ManifestMismatch, StoreError
 from leadline.stores import chroma_server as client
@@ -43,26 +42,16 @@ class Recorder:
 @pytest.fixture
 def recorder() -> Iterator[Recorder]:
     """A recording server on loopback. It is no Chroma: what is sent to it is looked at, nothing else."""
-    recorder = Recorder()
+    with running(_Recording) as http:
+        http.served = Recorder(http.url)
+        yield http.served
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
 
-        def do_GET(self) -> None:
-            recorder.headers.append({key.lower(): value for key, value in self.headers.items()})
-            self.send_response(recorder.status)
-            self.send_header("Content-Length", str(len(recorder.body)))
-            self.end_headers()
-            self.wfile.write(recorder.body)
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    recorder.url = f"http://127.0.0.1:{httpd.server_port}"
-    threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield recorder
-    httpd.shutdown()
-    httpd.server_close()
+class _Recording(Handler):
+    def respond(self) -> None:
+        recorder: Recorder = self.served
+        recorder.headers.append({key.lower(): value for key, value in self.headers.items()})
+        self.answer(recorder.status, recorder.body, {})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +146,7 @@ async def test_databases_do_not_mix(chroma_server: dict[str, str]) -> None:
 async def test_server_may_go_and_come_back(tmp_path: Path) -> None:
     """While the server is dead calls say so and what to do; once it is back, the same store works, with everything that
     was acknowledged."""
-    server = new_server(tmp_path)
+    server = ChromaProcess(tmp_path)
     server.start()
     try:
         async with ChromaVectorStore(url=server.url) as store:

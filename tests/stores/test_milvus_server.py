@@ -5,8 +5,6 @@ token as a server does, passes everything on, and keeps what was sent.
 """
 
 import asyncio
-import datetime
-import ipaddress
 import itertools
 import socket
 import sys
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from pymilvus.grpc_gen import common_pb2, milvus_pb2
+from tests.servers.certificates import self_signed
 from tests.servers.milvus_lite import gate, new_server
 from tests.stores.test_milvus import Options, ids, unit
 
@@ -121,7 +120,7 @@ class TestServer:
                     assert name in ids(await store.lexical_search(f"word{name}", k=5))
                 assert len(await store.search(unit(1, 0), k=5000)) == await store.count()
         finally:
-            server.stop()
+            server.end()
 
 
 async def _write_until_it_fails(store: MilvusVectorStore, acknowledged: set[str], enough: asyncio.Event) -> None:
@@ -131,28 +130,3 @@ async def _write_until_it_fails(store: MilvusVectorStore, acknowledged: set[str]
         acknowledged.update(names)
         if n == 10:
             enough.set()
-
-
-def self_signed() -> tuple[bytes, bytes]:
-    """A key and a certificate of its own for this machine."""
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return private, certificate.public_bytes(pem)

@@ -3,14 +3,12 @@
 The server is a stand-in (`tests/servers/opensearch_server.py`) that is told how to fail.
 """
 
-import datetime
-import ssl
 from collections.abc import Iterator
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from tests.servers.opensearch_server import OpenSearchStandIn, serve
+from tests.servers.certificates import self_signed_context
+from tests.servers.opensearch_server import OpenSearchStandIn, serving
 from tests.stores.width_two import EAST, chunk, vector
 
 from leadline.errors import ConfigError, ManifestMismatch, StoreError
@@ -130,30 +128,8 @@ async def test_closed_store_says_so(opensearch_standin: OpenSearchStandIn) -> No
 @pytest.fixture
 def https_standin(tmp_path: Path) -> Iterator[OpenSearchStandIn]:
     """A stand-in behind a certificate that nobody trusts."""
-    x509 = pytest.importorskip("cryptography.x509", reason="a certificate is made with the package cryptography")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=9))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    kind = serialization.Encoding.PEM
-    secret = key.private_bytes(kind, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (tmp_path / "server.pem").write_bytes(secret + certificate.public_bytes(kind))
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(tmp_path / "server.pem")
-    yield from serve(tls)
+    with serving(self_signed_context(tmp_path)) as standin:
+        yield standin
 
 
 async def test_certificates_are_verified_unless_told_otherwise(https_standin: OpenSearchStandIn) -> None:

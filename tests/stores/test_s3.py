@@ -1,10 +1,7 @@
 """Texts on object storage: what a server that refuses, is away, is killed or can't be trusted leads to."""
 
-import ssl
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import obstore
 import pytest
 from obstore.store import S3Store
 from tests.servers.certificates import self_signed_context
+from tests.servers.http_servers import Handler, HttpServer, running
 from tests.servers.s3 import BUCKET, S3Server
 
 from leadline.errors import ConfigError, MissingExtra, StoreError
@@ -136,36 +134,24 @@ async def test_a_closed_store_says_so() -> None:
         await ObjectChunkStore(url="s3://b").fetch(["a"])
 
 
-class _Silent(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class _Listing(Handler):
+    def respond(self) -> None:
         """Answers a listing; a client that comes so far has trusted the certificate."""
-        self.server.asked = True  # type: ignore[attr-defined]  # how a handler of http.server reaches what it serves
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        self.served.append(self.path)
+        self.answer(200, b"")
 
 
 @pytest.fixture
-def https_server(tmp_path: Path) -> Iterator[HTTPServer]:
-    """A server with a certificate that nobody vouches for."""
-    context: ssl.SSLContext = self_signed_context(tmp_path)
-    server = HTTPServer(("127.0.0.1", 0), _Silent)
-    server.asked = False  # type: ignore[attr-defined]  # see above
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def https_server(tmp_path: Path) -> Iterator[HttpServer]:
+    """A server with a certificate that nobody vouches for; it keeps what it is asked."""
+    with running(_Listing, self_signed_context(tmp_path)) as server:
+        server.served = []
+        yield server
 
 
-async def test_certificates_are_verified(https_server: HTTPServer) -> None:
+async def test_certificates_are_verified(https_server: HttpServer) -> None:
     """A server that can't prove who it is is sent nothing, also where plain http would be allowed."""
-    endpoint = f"https://127.0.0.1:{https_server.server_port}"
-    options = {"url": "s3://b", "endpoint": endpoint, "access_key": "AK", "secret_key": "hidden", "timeout": 0.5}
+    options = {"url": "s3://b", "endpoint": https_server.url, "access_key": "AK", "secret_key": "hidden"}
     for allow_http in (False, True):
-        assert "certificate" in await refused("ready", "hidden", allow_http=allow_http, **options)
-    assert not https_server.asked  # type: ignore[attr-defined]  # see above
+        assert "certificate" in await refused("ready", "hidden", allow_http=allow_http, timeout=0.5, **options)
+    assert https_server.served == []
