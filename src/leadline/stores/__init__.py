@@ -25,6 +25,7 @@ class _Backend:
     """Where a store's class is, and which of its parameters names an index on a server.
 
     `shared` is set for an engine that over a folder may be open in one process only: that one serves the others.
+    `database` is the SQLite file that it keeps in the folder, where the engine doesn't say why it can't open it.
     `fixed` are parameters that no option changes; `joint` those that give an index vectors and words.
     """
 
@@ -33,6 +34,7 @@ class _Backend:
     class_name: str
     index: str = "collection"
     shared: bool = False
+    database: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     joint: Mapping[str, Any] | None = None
 
@@ -46,7 +48,7 @@ def _by_name(*backends: _Backend) -> Mapping[str, _Backend]:
 
 
 VECTOR_BACKENDS = _by_name(
-    _Backend("chroma", "chroma", "ChromaVectorStore", shared=True),
+    _Backend("chroma", "chroma", "ChromaVectorStore", shared=True, database="chroma.sqlite3"),
     _Backend("faiss", "faiss", "FaissVectorStore"),
     _Backend("opensearch", "opensearch", "OpenSearchVectorStore", index="index", joint={}),
     _Backend("milvus", "milvus", "MilvusVectorStore", joint={"enable_bm25": True}),
@@ -85,7 +87,8 @@ def open_vector_store(
     """The vector store of one collection; enter it to use it.
 
     It is kept in the folder `path`, or as `index` on the server that `options` (the parameters of the store's class)
-    name. Raises ConfigError for an unknown backend or option, naming those there are.
+    name. Raises ConfigError for an unknown backend or option, naming those there are, and StoreError for a folder with
+    too long a path.
     """
     made = _make("vector", _named("vector", VECTOR_BACKENDS, backend), _place(path, index, options), options)
     return cast("VectorStore", made)
@@ -155,6 +158,10 @@ def _make(
         )
     given |= {**_typed(made, backend.name, options or {}), **backend.fixed}
     given = {key: value for key, value in given.items() if key in parameters}
+    if backend.database and "path" in given:
+        from leadline.stores.sqlite_file import check_path
+
+        check_path(Path(given["path"], backend.database))
     if backend.shared and "path" in given:
         from leadline.stores.shared import SharedVectorStore
 

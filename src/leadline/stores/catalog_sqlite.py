@@ -16,7 +16,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from leadline.errors import StoreError
 from leadline.stores.catalog_database import BUSY_TIMEOUT_S, WRITES, damaged
-from leadline.stores.sqlite_file import FULL, remedy
+from leadline.stores.sqlite_file import FULL, check_path, remedy
 
 _HEADER: Final = b"SQLite format 3\x00"
 _PRAGMAS: Final = (
@@ -47,6 +47,7 @@ class SqliteFile:
 
     def connect(self) -> Engine:
         """An engine over the file, whose folder is made. Raises StoreDamaged, StoreError."""
+        check_path(self._path)
         self._check_file()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ What holds for every store that is such a file: it is created at the first write
 commit is on disk when it returns, and other processes' commits can be noticed. Knows no table: a store brings its own.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,8 @@ BUSY_TIMEOUT_S = 30
 FULL = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_SHMSIZE}
 )
+# Bytes of the longest path that SQLite opens: it has room for 512, and keeps 8 for the journal beside the file.
+LONGEST_PATH = 504
 
 
 class SqliteFile:
@@ -57,6 +60,7 @@ class SqliteFile:
         with self.lock:
             if self._connection is not None:
                 return
+            check_path(self._path)
             with self._errors_named():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 if not self._path.exists():
@@ -153,6 +157,16 @@ class SqliteFile:
 
 def _not_open(folder: Path) -> StoreError:
     return StoreError(f"The index in {folder} isn't open.", hint="Use the store inside `async with`.")
+
+
+def check_path(path: Path) -> None:
+    """Raises StoreError for a path that is too long for SQLite, which itself would only say that it can't open it."""
+    length = len(os.fsencode(os.path.realpath(path)))
+    if length > LONGEST_PATH and os.name == "posix":
+        raise StoreError(
+            f"The path {path} is {length} bytes long, and SQLite opens none of more than {LONGEST_PATH}.",
+            hint="Set a data folder with a shorter path.",
+        )
 
 
 def remedy(error: object) -> str:
