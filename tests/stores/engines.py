@@ -108,37 +108,44 @@ def record(chunk_id: str, topics: Sequence[str] | str = "Quokka", **fields: Any)
     return ChunkRecord(chunk_id, f"doc-{chunk_id}", text=text, vectors=vectors, fields=fields)
 
 
+def made(engine: Engine, folder: Path, options: Mapping[str, Any], catalog: Catalog | None = None) -> Any:
+    """The store of the backend over `folder`, not opened; on a server, over an index of the folder's own."""
+    place: dict[str, Any] = {"path": folder / engine.kind, "index": index_of(folder), "options": options}
+    match engine.kind:
+        case "vector":
+            return open_vector_store(engine.backend, **place)
+        case "lexical":
+            return open_lexical_store(engine.backend, analyzer=Analyzer("english"), **place)
+        case "graph":
+            return open_graph_store(catalog or catalog_of(folder, options), "default")
+
+
+def index_of(folder: Path) -> str:
+    """The name of the index, or the database, for a folder."""
+    return f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+
+
+def catalog_of(folder: Path, options: Mapping[str, Any]) -> Catalog:
+    """The catalog that a graph over `folder` is kept in, not opened."""
+    database = options.get("database")
+    return Catalog(folder / "catalog", database and database(index_of(folder)))
+
+
 @asynccontextmanager
 async def opened(
     engine: Engine, folder: Path, options: Mapping[str, Any], *, ready: bool = True
 ) -> AsyncIterator[Backend]:
-    """The backend over `folder`, open and `ready`; on a server, over an index of the folder's own."""
-    index = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-    match engine.kind:
-        case "vector":
-            place: dict[str, Any] = {"path": folder / "vector", "index": index, "options": options}
-            async with AsyncExitStack() as stack:
-                if engine.joined:
-                    await stack.enter_async_context(open_vector_store(engine.backend, **place))
-                vectors = await stack.enter_async_context(open_vector_store(engine.backend, **place))
-                if ready:
-                    await vectors.ensure_ready(DIMENSION)
-                yield Backend(engine.kind, vectors)
-        case "lexical":
-            async with open_lexical_store(
-                engine.backend, path=folder / "lexical", analyzer=Analyzer("english"), index=index, options=options
-            ) as lexical:
-                if ready:
-                    await lexical.ensure_ready(DIMENSION)
-                yield Backend(engine.kind, lexical)
-        case "graph":
-            database = options.get("database")
-            catalog = Catalog(folder / "catalog", database and database(index))
+    """The backend over `folder`, open and `ready`."""
+    async with AsyncExitStack() as stack:
+        catalog = None
+        if engine.kind == "graph":
+            catalog = catalog_of(folder, options)
             catalog.open()
-            try:
-                async with hold_lease(catalog, 5), open_graph_store(catalog, "default") as graph:
-                    if ready:
-                        await graph.ensure_ready()
-                    yield Backend(engine.kind, graph)
-            finally:
-                catalog.close()
+            stack.callback(catalog.close)
+            await stack.enter_async_context(hold_lease(catalog, 5))
+        if engine.joined:
+            await stack.enter_async_context(made(engine, folder, options))
+        store = await stack.enter_async_context(made(engine, folder, options, catalog))
+        if ready:
+            await store.ensure_ready(DIMENSION)
+        yield Backend(engine.kind, store)

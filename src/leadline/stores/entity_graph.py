@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import ColumnElement, Connection, Table, delete, distinct, func, insert, select
 
 from leadline.entities import candidate_names, extract_entities, longest
+from leadline.errors import StoreError
 from leadline.stores import filters, steps
 from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where, check_ids
 from leadline.stores.catalog import batched
@@ -39,16 +40,16 @@ class EntityGraphStore:
         self._policy = policy
         self._catalog = catalog
         self._collection = collection
-        self._ready = False
+        self._has_tables: bool | None = None  # known while it is open
 
     async def __aenter__(self) -> Self:
-        self._ready = await asyncio.to_thread(self._read, have_tables)
+        self._has_tables = await asyncio.to_thread(self._read, have_tables)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._ready = False
+        self._has_tables = None
 
     async def ensure_ready(self, dimension: int = 0) -> None:  # noqa: ARG002 - a width means nothing here
         """Makes the tables where they are missing."""
@@ -101,11 +102,18 @@ class EntityGraphStore:
         with self._catalog.read() as connection:
             return call(connection)
 
+    @property
+    def _ready(self) -> bool:
+        """Whether there is something to read. Raises StoreError unless the store is open."""
+        if self._has_tables is None:
+            raise StoreError("The entity graph isn't open.", hint="Use the store inside `async with`.")
+        return self._has_tables
+
     def _ensure_ready(self) -> None:
         if not self._ready:
             with self._catalog.write() as connection:
                 create_tables(connection)
-            self._ready = True
+            self._has_tables = True
 
     def _upsert(self, records: Sequence[ChunkRecord]) -> None:
         self._ensure_ready()
