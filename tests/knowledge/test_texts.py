@@ -1,6 +1,7 @@
 """The texts in the content store: kept in step with the catalog, missed where they are missing, and put back."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,28 @@ async def test_texts_nobody_needs_are_named_and_removed(library: Library, kb: Kn
     assert (await kb.repair(dry_run=True)).removed["content"] == 1
     assert (await kb.repair()).after.ok
     assert await opened(kb).content.count() == 6
+
+
+async def test_texts_come_first_and_go_last(
+    kb: KnowledgeBase, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At no moment does an index hold a chunk whose text isn't there."""
+    order: list[tuple[str, str]] = []
+
+    def noted(name: str, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: (order.append((method, name)), call(*given))[1]
+
+    for name, store in opened(kb).followers.items():
+        for method in ("upsert", "delete"):
+            monkeypatch.setattr(store, method, noted(name, method, getattr(store, method)))
+    (put,) = await kb.put([draft("a.md", *PASSAGES)])
+    legs = {"vector", "bm25", "graph"}
+    assert order[0] == ("upsert", "content")
+    assert set(order[1:]) == {("upsert", leg) for leg in legs}
+    order.clear()
+    await kb.delete(put.doc_id)
+    assert order[-1] == ("delete", "content")
+    assert set(order[:-1]) == {("delete", leg) for leg in legs}
 
 
 async def test_an_index_is_given_what_has_text(library: Library, kb: KnowledgeBase, draft: MakeDraft) -> None:
