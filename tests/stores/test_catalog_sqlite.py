@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.stores.catalogs import LEGS, MODEL, live, put, writable
+from tests.stores.plans import plans_of
 
 from leadline.errors import StoreDamaged, StoreError
 from leadline.stores.base import ChunkRecord
@@ -15,7 +16,7 @@ from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import collection_names
 from leadline.stores.catalog_content import CatalogChunkStore
 from leadline.stores.catalog_outbox import read_owed, settle
-from leadline.stores.catalog_sources import list_sources
+from leadline.stores.catalog_sources import holders_of, list_sources, live_chunks
 from leadline.stores.catalog_vectors import cached_hashes, save_vectors
 from leadline.stores.catalog_versions import retire_sources, retired_sources, sweep
 
@@ -122,3 +123,16 @@ async def test_what_is_swept_is_gone_from_the_files(catalog: Catalog) -> None:
     assert [source.doc_id for source in list_sources(catalog, "c")] == ["keep"]
     for path in catalog.path.parent.iterdir():
         assert b"Quokka" not in path.read_bytes(), path.name
+
+
+async def test_a_few_chunks_are_found_without_the_other_sources(catalog: Catalog) -> None:
+    """Neither the places of chunks nor the holders of a content are looked for source by source."""
+    put(catalog, "d", "One.")
+    (content,) = (source.file_hash for source in list_sources(catalog, "c"))
+    with plans_of(catalog) as steps:
+        assert live_chunks(catalog, "c", ["d:One."]).keys() == {"d:One."}
+        assert live_chunks(catalog, "another", ["d:One."]) == {}
+        assert holders_of(catalog, "c", [content]) == {content: [("d", "d.md")]}
+        assert holders_of(catalog, "another", [content]) == {}
+    assert steps
+    assert [step for step in steps if "ix_sources_collection" in step or step.startswith("SCAN")] == []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select
 
 from leadline.stores.catalog import Catalog, batched
 from leadline.stores.catalog_schema import chunks, memberships, outbox, sources, vectors, versions
@@ -86,14 +86,9 @@ def holders_of(catalog: Catalog, collection: str, file_hashes: Sequence[str]) ->
     found: dict[str, list[tuple[str, str]]] = {}
     with catalog.read() as connection:
         for batch in batched(file_hashes):
-            query = (
-                select(versions.c.file_hash, sources.c.doc_id, versions.c.file_name)
-                .join(versions, versions.c.id == sources.c.live_version)
-                .where(sources.c.collection == collection, versions.c.file_hash.in_(batch))
-                .order_by(sources.c.created)
-            )
-            for row in connection.execute(query):
-                found.setdefault(row.file_hash, []).append((row.doc_id, row.file_name))
+            for row in connection.execute(_HOLDERS, {"hashes": batch}):
+                if row.collection == collection:
+                    found.setdefault(row.file_hash, []).append((row.doc_id, row.file_name))
     return found
 
 
@@ -105,8 +100,8 @@ def live_chunks(catalog: Catalog, collection: str, chunk_ids: Sequence[str]) -> 
     found: dict[str, dict[str, Any]] = {}
     with catalog.read() as connection:
         for batch in batched(chunk_ids):
-            query = _place_query().where(sources.c.collection == collection, memberships.c.chunk_id.in_(batch))
-            found.update({row.chunk_id: _metadata(row) for row in connection.execute(query)})
+            rows = connection.execute(_PLACES, {"ids": batch})
+            found.update({row.chunk_id: _metadata(row) for row in rows if row.collection == collection})
     return found
 
 
@@ -188,25 +183,35 @@ def _source_info(row: Row[Any]) -> SourceInfo:
     )
 
 
-def _place_query() -> Select[Any]:
-    return (
-        select(
-            memberships.c.chunk_id,
-            memberships.c.chunk_index,
-            memberships.c.page,
-            memberships.c.start_char,
-            memberships.c.end_char,
-            memberships.c.headings,
-            sources.c.doc_id,
-            versions.c.file_name,
-            versions.c.file_hash,
-            versions.c.source_type,
-            versions.c.metadata,
-            versions.c.chunks.label("total_chunks"),
-        )
-        .join(sources, sources.c.live_version == memberships.c.version)
-        .join(versions, versions.c.id == memberships.c.version)
+# Made once, since putting a statement together takes longer than running it. The collection is looked at afterwards:
+# SQLite, told of it, reads all of the collection's sources to find the few that are asked for.
+_LIVE = (sources.c.doc_id == versions.c.doc_id) & (sources.c.live_version == versions.c.id)
+_HOLDERS: Select[Any] = (
+    select(sources.c.collection, versions.c.file_hash, sources.c.doc_id, versions.c.file_name)
+    .join_from(versions, sources, _LIVE)
+    .where(versions.c.file_hash.in_(bindparam("hashes", expanding=True)))
+    .order_by(sources.c.created)
+)
+_PLACES: Select[Any] = (
+    select(
+        sources.c.collection,
+        memberships.c.chunk_id,
+        memberships.c.chunk_index,
+        memberships.c.page,
+        memberships.c.start_char,
+        memberships.c.end_char,
+        memberships.c.headings,
+        sources.c.doc_id,
+        versions.c.file_name,
+        versions.c.file_hash,
+        versions.c.source_type,
+        versions.c.metadata,
+        versions.c.chunks.label("total_chunks"),
     )
+    .join_from(memberships, versions, versions.c.id == memberships.c.version)
+    .join(sources, _LIVE)
+    .where(memberships.c.chunk_id.in_(bindparam("ids", expanding=True)))
+)
 
 
 _PLACE = (
