@@ -8,12 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, select
+from tests.stores.plans import plans_of
 
 from leadline.stores.base import ChunkRecord
 from leadline.stores.catalog import Catalog
 from leadline.stores.entity_graph import EntityGraphStore
-from leadline.stores.entity_graph_schema import TABLES
-from leadline.stores.entity_walk import Mention, walk
+from leadline.stores.entity_graph_schema import TABLES, graph_sizes, known_size
+from leadline.stores.entity_walk import DAMPING, Mention, walk, weight
+from leadline.stores.entity_walk import STEPS as WALK_STEPS
 from leadline.stores.lease import hold_lease
 
 
@@ -111,6 +113,32 @@ async def test_very_common_entities_lead_nowhere(graph: EntityGraphStore) -> Non
     await graph.upsert([chunk(f"c{n}", f"We at Acme Corp saw Town{n}X.") for n in range(60)])
     assert await found(graph, "town7x") == ["c7"]
     assert len(await graph.search("acme corp", k=100)) == 60
+
+
+async def test_a_search_reads_no_more_than_the_neighbourhood(graph: EntityGraphStore, catalog: Catalog) -> None:
+    """Nothing is looked for in all chunks or mentions of the collection, with or without a filter."""
+    await graph.upsert([chunk(f"c{n}", f"We at Acme Corp saw Dana Fox{n % 3} and Town{n}X.") for n in range(30)])
+    with plans_of(catalog) as steps:
+        assert await found(graph, "acme corp in town7x")
+        assert await found(graph, "acme corp in town7x", where={"doc_id": "d"})
+    tables = ("graph_chunks", "graph_mentions", "each")
+    wide = [step for step in steps if step.startswith("SCAN") or step.endswith("(collection=?)")]
+    assert any("graph_mentions" in step for step in steps)
+    assert [step for step in wide if step.split()[1] in tables] == []
+
+
+async def test_a_graph_without_a_noted_size(graph: EntityGraphStore, catalog: Catalog) -> None:
+    """A graph of an earlier version is searched as it is, and its size is noted with the next change."""
+    await graph.upsert([chunk("a", "It was Acme Corp that hired Dana Fox."), chunk("b", "Later on Dana Fox left.")])
+    before = await graph.search("acme corp", k=10)
+    with catalog.write() as connection:
+        graph_sizes.drop(connection)
+    async with EntityGraphStore(catalog, "default") as reopened:
+        await reopened.ensure_ready()
+        assert await reopened.search("acme corp", k=10) == before
+        await reopened.upsert([chunk("c", "nothing")])
+        with catalog.read() as connection:
+            assert known_size(connection, "default") == await reopened.count() == 3
 
 
 async def test_filter_holds_for_neighbours_too(graph: EntityGraphStore) -> None:
@@ -220,3 +248,27 @@ def test_walk_is_a_distribution(mentions: list[Mention]) -> None:
     assert all(0 <= share <= 1 for share in shares.values())
     assert sum(shares.values()) < 1
     assert walk(edges[::-1], [edges[0].entity], rarities) == shares
+
+
+@given(st.lists(st.builds(Mention, NAMES, NAMES, st.integers(1, 9), st.booleans()), min_size=1, max_size=12))
+def test_walk_is_the_one_described(mentions: list[Mention]) -> None:
+    """Step by step from node to node: an edge in proportion to its weight, or a start anew."""
+    edges = {(mention.chunk_id, mention.entity): mention for mention in mentions}
+    rarities = {mention.entity: 1.0 + len(mention.entity) for mention in mentions}
+    seeds = sorted(rarities)[:2]
+    weights = {}
+    for (chunk_id, entity), mention in edges.items():
+        weights["chunk", chunk_id, "entity", entity] = weights["entity", entity, "chunk", chunk_id] = weight(
+            mention, rarities
+        )
+    nodes = sorted({key[:2] for key in weights})
+    leaving = {node: sum(value for key, value in weights.items() if key[:2] == node) for node in nodes}
+    starting = {("entity", seed): rarities[seed] / sum(rarities[each] for each in seeds) for seed in seeds}
+    share = dict.fromkeys(nodes, 1 / len(nodes))
+    for _ in range(WALK_STEPS):
+        moved = {node: (1 - DAMPING) * starting.get(node, 0.0) for node in nodes}
+        for key, value in weights.items():
+            moved[key[2:]] += DAMPING * share[key[:2]] * value / leaving[key[:2]]
+        share = moved
+    expected = {name: part for (kind, name), part in share.items() if kind == "chunk"}
+    assert walk(list(edges.values()), seeds, rarities) == pytest.approx(expected, abs=1e-9)

@@ -8,7 +8,8 @@ a random walk that starts at the question's entities (see `entity_walk`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -19,8 +20,18 @@ from leadline.errors import StoreError
 from leadline.stores import filters, steps
 from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where, check_ids
 from leadline.stores.catalog import batched
-from leadline.stores.entity_graph_schema import create_tables, graph_chunks, graph_mentions, have_tables
-from leadline.stores.entity_neighbourhood import fetch
+from leadline.stores.entity_graph_schema import (
+    TABLES,
+    count_chunks,
+    create_tables,
+    graph_chunks,
+    graph_mentions,
+    graph_sizes,
+    have_table,
+    known_size,
+    note_growth,
+)
+from leadline.stores.entity_neighbourhood import Reader, fetch
 from leadline.stores.entity_walk import walk
 from leadline.stores.steps import Records, Step
 
@@ -41,15 +52,16 @@ class EntityGraphStore:
         self._catalog = catalog
         self._collection = collection
         self._has_tables: bool | None = None  # known while it is open
+        self._sized = False  # whether the table of sizes was made: earlier versions made none
 
     async def __aenter__(self) -> Self:
-        self._has_tables = await asyncio.to_thread(self._read, have_tables)
+        self._has_tables, self._sized = await asyncio.to_thread(self._read, _made)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._has_tables = None
+        self._has_tables, self._sized = None, False
 
     async def ensure_ready(self, dimension: int = 0) -> None:  # noqa: ARG002 - a width means nothing here
         """Makes the tables where they are missing."""
@@ -111,20 +123,29 @@ class EntityGraphStore:
 
     def _ensure_ready(self) -> None:
         if not self._ready:
-            with self._catalog.write() as connection:
+            with self._write():
+                pass
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        """A write that finds the tables."""
+        whole = self._ready and self._sized
+        with self._catalog.write() as connection:
+            if not whole:
                 create_tables(connection)
-            self._has_tables = True
+            yield connection
+        self._has_tables = self._sized = True
 
     def _upsert(self, records: Sequence[ChunkRecord]) -> None:
-        self._ensure_ready()
         last = {record.chunk_id: record for record in records}
         chunks = [self._chunk_row(record) for record in last.values()]
         mentions = [row for record in last.values() for row in self._mention_rows(record)]
         if not chunks:
             return
-        with self._catalog.write() as connection:
-            self._remove(connection, list(last))
+        with self._write() as connection:
+            removed = self._remove(connection, list(last))
             connection.execute(insert(graph_chunks), chunks)
+            note_growth(connection, self._collection, len(chunks) - removed)
             if mentions:
                 connection.execute(insert(graph_mentions), mentions)
 
@@ -166,21 +187,22 @@ class EntityGraphStore:
     def _delete(self, ids: Sequence[str]) -> int:
         if not self._ready or not ids:
             return 0
-        with self._catalog.write() as connection:
-            return self._remove(connection, list(dict.fromkeys(ids)))
+        with self._write() as connection:
+            removed = self._remove(connection, list(dict.fromkeys(ids)))
+            note_growth(connection, self._collection, -removed)
+        return removed
 
     def _clear(self) -> None:
-        self._ensure_ready()
-        with self._catalog.write() as connection:
-            for table in (graph_mentions, graph_chunks):
+        with self._write() as connection:
+            for table in TABLES:
                 connection.execute(delete(table).where(*self._mine(table)))
+            note_growth(connection, self._collection, 0)
 
     def _count(self) -> int:
         if not self._ready:
             return 0
         with self._catalog.read() as connection:
-            statement = select(func.count()).select_from(graph_chunks).where(*self._mine(graph_chunks))
-            return int(connection.execute(statement).scalar_one())
+            return count_chunks(connection, self._collection)
 
     def _stats(self) -> Stats:
         if not self._ready:
@@ -203,19 +225,21 @@ class EntityGraphStore:
         if not self._ready or not places or k < 1:
             return []
         with self._catalog.read() as connection:
-            seeds = longest(places, self._known(connection, list(places)))
+            reader = Reader(connection, self._collection, where)
+            known = reader.frequencies(list(places))
+            seeds = longest(places, known.keys())
             if not seeds:
                 return []
-            around = fetch(connection, self._collection, seeds, where, k)
+            around = fetch(reader, {seed: known[seed] for seed in seeds}, self._size(connection), k)
         shares = walk(around.mentions, around.seeds, around.rarities)
         scores = {chunk_id: share + (chunk_id in around.direct) for chunk_id, share in shares.items()}
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
         return [Hit(chunk_id, score, rank) for rank, (chunk_id, score) in enumerate(best)]
 
-    def _known(self, connection: Connection, names: Sequence[str]) -> set[str]:
-        """Those of `names` that are entities of the collection: a look-up of an index, not of the vocabulary."""
-        column, known = graph_mentions.c.entity, set[str]()
-        for batch in batched(names):
-            statement = select(column).where(*self._mine(graph_mentions), column.in_(batch)).distinct()
-            known.update(connection.execute(statement).scalars())
-        return known
+    def _size(self, connection: Connection) -> int:
+        noted = known_size(connection, self._collection) if self._sized else None
+        return count_chunks(connection, self._collection) if noted is None else noted
+
+
+def _made(connection: Connection) -> tuple[bool, bool]:
+    return have_table(connection, graph_mentions), have_table(connection, graph_sizes)

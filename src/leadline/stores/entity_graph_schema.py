@@ -4,7 +4,21 @@ A mention joins a chunk to an entity; an entity is what is mentioned, so there i
 mention goes.
 """
 
-from sqlalchemy import JSON, Boolean, Column, Connection, Index, Integer, Table, Text, inspect
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    Table,
+    Text,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 
 from leadline.stores.catalog_schema import ID, metadata
 
@@ -32,7 +46,16 @@ graph_mentions = Table(
     sqlite_with_rowid=False,
 )
 
-TABLES = (graph_chunks, graph_mentions)
+# How many chunks a collection has: every search asks, and to count them takes longer than the rest of it. The row comes
+# with the first write; a graph of an earlier version of Leadline has none before.
+graph_sizes = Table(
+    "graph_sizes",
+    metadata,
+    Column("collection", ID, primary_key=True),
+    Column("chunks", Integer, nullable=False),
+)
+
+TABLES = (graph_chunks, graph_mentions, graph_sizes)
 
 
 def create_tables(connection: Connection) -> None:
@@ -40,6 +63,26 @@ def create_tables(connection: Connection) -> None:
     metadata.create_all(connection, tables=TABLES)
 
 
-def have_tables(connection: Connection) -> bool:
-    """Whether the tables were made."""
-    return inspect(connection).has_table(graph_mentions.name)
+def have_table(connection: Connection, table: Table) -> bool:
+    """Whether the table was made."""
+    return inspect(connection).has_table(table.name)
+
+
+def count_chunks(connection: Connection, collection: str) -> int:
+    """How many chunks there are, row by row."""
+    statement = select(func.count()).select_from(graph_chunks).where(graph_chunks.c.collection == collection)
+    return int(connection.execute(statement).scalar_one())
+
+
+def known_size(connection: Connection, collection: str) -> int | None:
+    """How many chunks there are, as it was noted."""
+    statement = select(graph_sizes.c.chunks).where(graph_sizes.c.collection == collection)
+    return connection.execute(statement).scalar_one_or_none()
+
+
+def note_growth(connection: Connection, collection: str, chunks: int) -> None:
+    """Inside the write that added or (below 0) removed chunks: notes how many there are now."""
+    grown = update(graph_sizes).where(graph_sizes.c.collection == collection)
+    if not connection.execute(grown.values(chunks=graph_sizes.c.chunks + chunks)).rowcount:
+        size = count_chunks(connection, collection)
+        connection.execute(insert(graph_sizes), {"collection": collection, "chunks": size})

@@ -4,10 +4,11 @@ Chunks that mention the entities, the other entities of those chunks, and other 
 fail the filter are never walked through. Very common entities lead nowhere: everything would be near everything.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Integer, Row, Select, cast, func, select
+from sqlalchemy import Connection, Integer, Select, bindparam, case, cast, func, select
 
 from leadline.stores import filters
 from leadline.stores.base import Where
@@ -32,79 +33,113 @@ class Neighbourhood:
     rarities: Mapping[str, float]
 
 
+# Statements are made once: to put a statement together takes longer than to find what it asks for.
+_MENTION = (graph_mentions.c.chunk_id, graph_mentions.c.entity, graph_mentions.c["count"], graph_mentions.c.part)
+_MINE = graph_mentions.c.collection == bindparam("collection")
+_IN_CHUNKS = graph_mentions.c.chunk_id.in_(bindparam("chunks", expanding=True))
+_FREQUENCIES = (
+    select(graph_mentions.c.entity, func.count())
+    .where(_MINE, graph_mentions.c.entity.in_(bindparam("entities", expanding=True)))
+    .group_by(graph_mentions.c.entity)
+)
+_MENTIONS_OF = select(*_MENTION).where(_MINE, _IN_CHUNKS)
+_HOLDERS = (
+    select(*_MENTION)
+    .where(_MINE, graph_mentions.c.entity == bindparam("entity"))
+    .order_by(graph_mentions.c["count"].desc(), graph_mentions.c.chunk_id.desc())  # the order of the index, backwards
+)
+_HOLDERS_WITH_FIELDS = _HOLDERS.add_columns(graph_chunks.c.fields).join(
+    graph_chunks,
+    (graph_chunks.c.collection == graph_mentions.c.collection) & (graph_chunks.c.chunk_id == graph_mentions.c.chunk_id),
+)
+
+# Of each entity of some chunks, in how many chunks it is; counted no further than to `most`, since common ones are in
+# thousands. Below 0 if none of them names it as a whole. The names are put together anew (with nothing), for SQLite to
+# read those of the chunks: else it reads the names of all chunks, since they are in order.
+_OTHERS = graph_mentions.c.entity.not_in(bindparam("seeds", expanding=True))
+_NAME = graph_mentions.c.entity.concat("").label("entity")
+_NAMED = select(_NAME).where(_MINE, _IN_CHUNKS, _OTHERS).distinct().subquery("named")
+_EACH = graph_mentions.alias("each")
+_FEW = (
+    select(_EACH.c.part)
+    .where(_EACH.c.collection == bindparam("collection"), _EACH.c.entity == _NAMED.c.entity)
+    .limit(bindparam("most"))
+    .correlate(_NAMED)
+    .subquery("few")
+)
+_SIGN = case((func.min(cast(_FEW.c.part, Integer)) == 0, 1), else_=-1)
+_DEGREES = select(_NAMED.c.entity, select(func.count() * _SIGN).select_from(_FEW).scalar_subquery())
+
+
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class Reader:
+    """Reads the graph of a collection in one transaction; `where` is what chunks must pass."""
+
     connection: Connection
     collection: str
     where: Where | None
 
-    def total(self) -> int:
-        """How many chunks the collection has."""
-        of_collection = graph_chunks.c.collection == self.collection
-        return self.connection.execute(select(func.count()).select_from(graph_chunks).where(of_collection)).scalar_one()
+    def frequencies(self, entities: Sequence[str]) -> dict[str, int]:
+        """Entity → how many chunks mention it; those that none mentions are left out."""
+        batches = (self._all(_FREQUENCIES, entities=batch) for batch in batched(entities))
+        return {entity: chunks for rows in batches for entity, chunks in rows}
 
-    def frequencies(self, entities: Sequence[str]) -> dict[str, tuple[int, bool]]:
-        """Entity → how many chunks mention it, and whether any names it as a whole."""
-        found: dict[str, tuple[int, bool]] = {}
-        columns = graph_mentions.c
-        for batch in batched(entities):
-            statement = (
-                select(columns.entity, func.count(), func.min(cast(columns.part, Integer)))
-                .where(columns.collection == self.collection, columns.entity.in_(batch))
-                .group_by(columns.entity)
-            )
-            for entity, chunks, only_parts in self.connection.execute(statement):
-                found[entity] = (chunks, not only_parts)
-        return found
+    def degrees(self, chunk_ids: Sequence[str], seeds: Sequence[str], most: int) -> dict[str, int]:
+        """Entity → how many chunks mention it, of the entities but `seeds` that one of these chunks mentions, that any
+        chunk names as a whole, and that at most so many chunks mention."""
+        asked: dict[str, object] = {"seeds": seeds, "most": most + 1}
+        batches = (self._all(_DEGREES, chunks=batch, **asked) for batch in batched(chunk_ids))
+        return {entity: chunks for rows in batches for entity, chunks in rows if 0 < chunks <= most}
 
     def holders(self, entity: str, limit: int, without: frozenset[str] = frozenset()) -> Iterator[Mention]:
         """The mentions of an entity in chunks that pass the filter, most frequent first."""
+        statement = _HOLDERS_WITH_FIELDS if self.where else _HOLDERS
         kept = 0
-        for row in self.connection.execute(_holders(self.collection, entity)):
+        for chunk_id, name, count, part, *fields in self._ask(statement, entity=entity):
             if kept == limit:
                 return
-            if row.chunk_id not in without and filters.matches(self.where, row.fields):
+            if chunk_id not in without and (not fields or filters.matches(self.where, fields[0])):
                 kept += 1
-                yield _mention(row)
+                yield Mention(chunk_id, name, count, part)
 
     def mentions_of(self, chunk_ids: Sequence[str]) -> Iterator[Mention]:
         """All mentions in these chunks."""
-        columns = graph_mentions.c
         for batch in batched(chunk_ids):
-            statement = select(graph_mentions).where(columns.collection == self.collection, columns.chunk_id.in_(batch))
-            yield from map(_mention, self.connection.execute(statement))
+            for row in self._all(_MENTIONS_OF, chunks=batch):
+                yield Mention(*row)
+
+    def _ask(self, statement: Select[Any], **values: object) -> Iterable[Sequence[Any]]:
+        """Reads row by row, as far as it is asked."""
+        return self.connection.execute(statement, {"collection": self.collection, **values})
+
+    def _all(self, statement: Select[Any], **values: object) -> Sequence[Sequence[Any]]:
+        return self.connection.execute(statement, {"collection": self.collection, **values}).all()
 
 
-def fetch(connection: Connection, collection: str, seeds: Sequence[str], where: Where | None, k: int) -> Neighbourhood:
-    """The neighbourhood of the known entities `seeds`, wide enough for `k` chunks where there are so many."""
-    reader = _Reader(connection, collection, where)
-    total = reader.total()
-    frequencies = reader.frequencies(seeds)
-    rarest = sorted(seeds, key=lambda seed: (frequencies[seed][0], seed))[:MOST_SEEDS]
-    rarities = {seed: rarity(frequencies[seed][0], total) for seed in rarest}
+def fetch(reader: Reader, seeds: Mapping[str, int], total: int, k: int) -> Neighbourhood:
+    """The neighbourhood of the known entities `seeds`, wide enough for `k` chunks where there are so many.
+
+    `seeds` says in how many of the `total` chunks each of them is.
+    """
+    rarest = sorted(seeds, key=lambda seed: (seeds[seed], seed))[:MOST_SEEDS]
+    rarities = {seed: rarity(seeds[seed], total) for seed in rarest}
     width = min(MOST_DIRECT, max(k, ENOUGH_DIRECT // len(rarest)))
     direct = frozenset(mention.chunk_id for seed in rarest for mention in reader.holders(seed, width))
     of_direct = list(reader.mentions_of(sorted(direct)))
-    bridges = _bridges(reader, of_direct, rarities, total)
+    bridges = _bridges(of_direct, reader.degrees(sorted(direct), rarest, _degree_cap(total)), total)
     further = [mention for entity in bridges for mention in reader.holders(entity, MOST_FURTHER, without=direct)]
     rarities |= bridges
     mentions = [mention for mention in of_direct if mention.entity in rarities] + further
     return Neighbourhood(rarest, direct, mentions, rarities)
 
 
-def _bridges(reader: _Reader, of_direct: Sequence[Mention], seeds: Mapping[str, float], total: int) -> dict[str, float]:
+def _bridges(of_direct: Sequence[Mention], degrees: Mapping[str, int], total: int) -> dict[str, float]:
     """Entity → rarity, of the entities of the direct chunks that lead furthest."""
-    others = [mention for mention in of_direct if mention.entity not in seeds]
-    cap = _degree_cap(total)
-    known = {
-        entity: rarity(chunks, total)
-        for entity, (chunks, is_whole) in reader.frequencies(sorted({each.entity for each in others})).items()
-        if 1 < chunks <= cap and is_whole
-    }
+    leading = [mention for mention in of_direct if degrees.get(mention.entity, 0) > 1]
+    known = {entity: rarity(degrees[entity], total) for entity in {mention.entity for mention in leading}}
     strengths = dict.fromkeys(known, 0.0)
-    for mention in others:
-        if mention.entity in known:
-            strengths[mention.entity] += weight(mention, known)
+    for mention in leading:
+        strengths[mention.entity] += weight(mention, known)
     best = sorted(strengths, key=lambda entity: (-strengths[entity], entity))[:MOST_BRIDGES]
     return {entity: known[entity] for entity in best}
 
@@ -112,21 +147,3 @@ def _bridges(reader: _Reader, of_direct: Sequence[Mention], seeds: Mapping[str, 
 def _degree_cap(total: int) -> int:
     """In how many chunks an entity may be for the second hop to go through it."""
     return min(100, max(8, total // 5))
-
-
-def _holders(collection: str, entity: str) -> Select[tuple[str, str, int, bool, dict[str, object]]]:
-    columns = graph_mentions.c
-    return (
-        select(columns.chunk_id, columns.entity, columns["count"], columns.part, graph_chunks.c.fields)
-        .join(
-            graph_chunks,
-            (graph_chunks.c.collection == columns.collection) & (graph_chunks.c.chunk_id == columns.chunk_id),
-        )
-        .where(columns.collection == collection, columns.entity == entity)
-        .order_by(columns["count"].desc(), columns.chunk_id.desc())  # the order of the index, backwards
-    )
-
-
-def _mention(row: Row[tuple[object, ...]]) -> Mention:
-    values = row._mapping
-    return Mention(values["chunk_id"], values["entity"], values["count"], values["part"])

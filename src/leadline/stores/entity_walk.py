@@ -35,19 +35,31 @@ def weight(mention: Mention, rarities: Mapping[str, float]) -> float:
 
 
 def walk(mentions: Iterable[Mention], seeds: Iterable[str], rarities: Mapping[str, float]) -> dict[str, float]:
-    """Chunk id → share of the walk spent there. Empty without a mention of a seed. Quadratic in the nodes."""
-    import networkx as nx  # and numpy beneath it
+    """Chunk id → share of the walk spent there. Empty without a mention of a seed. Linear in the mentions."""
     import numpy as np
 
-    graph = nx.Graph()
-    for mention in sorted(mentions, key=lambda each: (each.chunk_id, each.entity)):
-        graph.add_edge(("chunk", mention.chunk_id), ("entity", mention.entity), weight=weight(mention, rarities))
-    starts = {("entity", seed): rarities[seed] for seed in sorted(seeds) if ("entity", seed) in graph}
+    weights = {(each.chunk_id, each.entity): weight(each, rarities) for each in mentions}
+    edges = sorted(weights)
+    chunks = _numbered({chunk_id for chunk_id, _ in edges}, 0)
+    entities = _numbered({entity for _, entity in edges}, len(chunks))
+    starts = {entities[seed]: rarities[seed] for seed in sorted(set(seeds)) if seed in entities}
     if not starts:
         return {}
-    nodes = sorted(graph)
-    step = np.asarray(nx.google_matrix(graph, DAMPING, personalization=starts, nodelist=nodes, weight="weight"))
-    share = np.full(len(nodes), 1 / len(nodes))
+    size = len(chunks) + len(entities)
+    ends = np.array([[chunks[chunk_id], entities[entity]] for chunk_id, entity in edges]).T
+    leaving, entering = ends.ravel(), ends[::-1].ravel()  # each edge both ways
+    weighed = np.tile([weights[edge] for edge in edges], 2)
+    chances = DAMPING * weighed / np.bincount(leaving, weighed, size)[leaving]
+    again = np.zeros(size)
+    again[list(starts)] = list(starts.values())
+    again *= (1 - DAMPING) / again.sum()
+    share = np.full(size, 1 / size)
     for _ in range(STEPS):
-        share = share @ step
-    return {name: round(float(part), 12) for (kind, name), part in zip(nodes, share, strict=True) if kind == "chunk"}
+        share = np.bincount(entering, share[leaving] * chances, size) + again
+    return {
+        chunk_id: round(part, 12) for chunk_id, part in zip(chunks, share.tolist(), strict=False)
+    }  # chunks come first
+
+
+def _numbered(names: Iterable[str], first: int) -> dict[str, int]:
+    return {name: number for number, name in enumerate(sorted(names), first)}
