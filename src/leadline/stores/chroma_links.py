@@ -20,7 +20,7 @@ UPPER_FILE = "link_lists.bin"
 HEADER = struct.Struct("<IQQQQQQiIQQQdQ")
 HEADER_VERSION = 1
 WORD = 4
-# Vectors looked at in one go: some 8 MB of links with the 32 neighbours that Leadline sets.
+# Vectors looked at in one go: some 4 MB of links with the 16 neighbours that Leadline sets.
 ROWS = 32_768
 
 
