@@ -7,8 +7,9 @@ Then, without another call of that embedder (one would end the benchmark), the v
 `repair` after its folder was moved away, as `leadline verify --repair` does it, and `reindex` from the other backend.
 Each is timed from opening the data folder to the report, and what it says and finds is checked.
 
-Prints JSON: `faster` is the time of embedding over that of building. The time of embedding is scaled from a few hundred
-passages of 128 tokens that the embedded model is given before and after each build.
+Prints JSON: `faster` is the time of embedding over that of building, `processor` the same of the processor's time,
+which says more on a machine that does other things as well. The time of embedding is scaled from a few hundred passages
+of 128 tokens that the embedded model is given before and after each build.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -67,24 +69,44 @@ class Table:
         return self._rows[text]
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds by the clock, and of the processor, all threads together."""
+
+    clock: float
+    processor: float
+
+
+class Watch:
+    """Runs from where it is made."""
+
+    def __init__(self) -> None:
+        self._clock, self._processor = time.perf_counter(), time.process_time()
+
+    def read(self) -> Spent:
+        """What was spent since."""
+        return Spent(time.perf_counter() - self._clock, time.process_time() - self._processor)
+
+
 class Pace:
-    """Passages a second of the embedded model, measured again and again."""
+    """What the embedded model takes, measured again and again."""
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
         self._embedder = embedder
         self._passages = [text[: embedder.token_spans(text)[:TOKENS][-1][1]] for text in texts]
         embedder.embed_query("loads the model")
-        self.measured = [self._measure()]
+        self._last = self._measure()
 
-    def seconds_for(self, chunks: int) -> float:
-        """How long so many take at the mean pace of before and now."""
-        self.measured.append(self._measure())
-        return chunks / (sum(self.measured[-2:]) / 2)
+    def for_chunks(self, chunks: int) -> Spent:
+        """What so many take, by the mean of before and now."""
+        before, self._last = self._last, self._measure()
+        share = chunks / len(self._passages) / 2
+        return Spent(share * (before.clock + self._last.clock), share * (before.processor + self._last.processor))
 
-    def _measure(self) -> float:
-        begun = time.perf_counter()
+    def _measure(self) -> Spent:
+        watch = Watch()
         self._embedder.embed_passages(self._passages)
-        return len(self._passages) / (time.perf_counter() - begun)
+        return watch.read()
 
 
 def drafts(texts: Sequence[str]) -> list[SourceDraft]:
@@ -111,32 +133,32 @@ async def fill(settings: Settings, table: Table, texts: Sequence[str]) -> None:
     table.closed = True
 
 
-async def repair(settings: Settings, table: Table, texts: Sequence[str]) -> float:
-    """Moves the vector index away and has it made again; the time for that."""
+async def repair(settings: Settings, table: Table, texts: Sequence[str]) -> Spent:
+    """Moves the vector index away and has it made again; what that took."""
     async with open_library(settings) as library:
         build = current_builds(library.catalog, "default")["vector"]
     lost = index_folder(settings.data_dir, "default", "vector", build)
     lost.rename(settings.data_dir / f"lost-{settings.vector_backend}")
-    begun = time.perf_counter()
+    watch = Watch()
     async with open_library(settings) as library:
         library.embedder = table
         report = await (await library.collection()).repair()
-        took = time.perf_counter() - begun
+        spent = watch.read()
         assert (report.after.ok, report.added["vector"]) == (True, len(texts)), report
         await look_up(library, texts)
-    return took
+    return spent
 
 
-async def reindex(settings: Settings, table: Table, texts: Sequence[str]) -> float:
-    """Builds the vector index of another backend; the time for that."""
-    begun = time.perf_counter()
+async def reindex(settings: Settings, table: Table, texts: Sequence[str]) -> Spent:
+    """Builds the vector index of another backend; what that took."""
+    watch = Watch()
     async with open_library(settings) as library:
         library.embedder = table
         report = await library.reindex(recut=lambda draft: draft)
-        took = time.perf_counter() - begun
+        spent = watch.read()
         assert (report.legs, report.chunks) == (("vector",), len(texts)), report
         await look_up(library, texts)
-    return took
+    return spent
 
 
 async def look_up(library: Library, texts: Sequence[str]) -> None:
@@ -155,12 +177,17 @@ async def measure(place: Path, chunks: int) -> dict[str, object]:
     await fill(faiss, table, texts)
     import_module("chromadb")  # takes seconds, and so does loading the model
     pace = Pace(model, texts[:PASSAGES])
-    faster, seconds = {}, {}
+    figures: dict[str, object] = {"chunks": len(texts)}
     for work, settings in ((repair, faiss), (reindex, chroma), (repair, chroma), (reindex, faiss)):
-        what = f"{work.__name__}-{settings.vector_backend}"
-        seconds[what] = await work(settings, table, texts)
-        faster[what] = pace.seconds_for(len(texts)) / seconds[what]
-    return {"chunks": len(texts), "embedder_passages_per_s": pace.measured, "seconds": seconds, "faster": faster}
+        built = await work(settings, table, texts)
+        embedded = pace.for_chunks(len(texts))
+        figures[f"{work.__name__}-{settings.vector_backend}"] = {
+            "faster": embedded.clock / built.clock,
+            "processor": embedded.processor / built.processor,
+            "built": asdict(built),
+            "embedded": asdict(embedded),
+        }
+    return figures
 
 
 def main() -> None:
