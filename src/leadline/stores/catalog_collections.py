@@ -4,10 +4,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from leadline.stores.catalog import Catalog, upsert
 from leadline.stores.catalog_schema import collections, info, manifests
+
+# Made once: every search asks.
+_BUILDS = select(manifests.c.leg, manifests.c.build).where(manifests.c.collection == bindparam("collection"))
 
 Manifest = dict[str, Any]
 
@@ -40,8 +43,7 @@ def stored_manifests(catalog: Catalog, name: str) -> dict[str, Manifest]:
 def current_builds(catalog: Catalog, name: str) -> dict[str, int]:
     """Leg → the number of the index that is in use; empty for a collection that isn't there."""
     with catalog.read() as connection:
-        rows = connection.execute(select(manifests.c.leg, manifests.c.build).where(manifests.c.collection == name))
-        return {row.leg: row.build for row in rows}
+        return {row.leg: row.build for row in connection.execute(_BUILDS, {"collection": name})}
 
 
 def identity(catalog: Catalog) -> str:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, bindparam, delete, func, select
 
 from leadline.stores import steps
 from leadline.stores.base import ChunkRecord, Failed, Policy, Stats
@@ -19,6 +19,11 @@ from leadline.stores.catalog_schema import texts
 
 if TYPE_CHECKING:
     from leadline.stores.steps import Step
+
+# Made once: to put a statement together takes longer than to run it.
+_TEXTS = select(texts.c.chunk_id, texts.c.text).where(
+    texts.c.collection == bindparam("collection"), texts.c.chunk_id.in_(bindparam("ids", expanding=True))
+)
 
 
 class CatalogChunkStore:
@@ -113,7 +118,7 @@ class CatalogChunkStore:
         found: dict[str, str] = {}
         with self._catalog.read() as connection:
             for batch in batched(ids):
-                rows = connection.execute(select(texts.c.chunk_id, texts.c.text).where(*self._mine(batch)))
+                rows = connection.execute(_TEXTS, {"collection": self._collection, "ids": batch})
                 found.update({row.chunk_id: row.text for row in rows})
         return {chunk_id: found[chunk_id] for chunk_id in ids if chunk_id in found}
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
+    bindparam,
     func,
     insert,
     inspect,
@@ -56,6 +57,7 @@ graph_sizes = Table(
 )
 
 TABLES = (graph_chunks, graph_mentions, graph_sizes)
+_SIZE = select(graph_sizes.c.chunks).where(graph_sizes.c.collection == bindparam("collection"))
 
 
 def create_tables(connection: Connection) -> None:
@@ -76,8 +78,7 @@ def count_chunks(connection: Connection, collection: str) -> int:
 
 def known_size(connection: Connection, collection: str) -> int | None:
     """How many chunks there are, as it was noted."""
-    statement = select(graph_sizes.c.chunks).where(graph_sizes.c.collection == collection)
-    return connection.execute(statement).scalar_one_or_none()
+    return connection.execute(_SIZE, {"collection": collection}).scalar_one_or_none()
 
 
 def note_growth(connection: Connection, collection: str, chunks: int) -> None:
