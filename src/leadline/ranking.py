@@ -142,6 +142,8 @@ def _best_found(same: Sequence[Document]) -> dict[Leg, Found]:
 
 
 def _other_places(same: Sequence[Document]) -> list[dict[str, Any]]:
+    if len(same) == 1 and "also_in" not in same[0]["metadata"]:
+        return []  # nearly all
     places: dict[str, dict[str, Any]] = {}
     for document in same:
         metadata = document["metadata"]
