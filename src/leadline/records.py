@@ -40,6 +40,14 @@ class Document(TypedDict):
     rerank_score: float
 
 
+class Origin(TypedDict):
+    """A chunk of a document that a text was made from, and the hash of the document's bytes at that time."""
+
+    chunk_id: str
+    doc_id: str
+    file_hash: str
+
+
 class EvidenceBlock(TypedDict):
     """A numbered passage as the writer sees it: `[n]` ↔ chunk_id, fixed before anything is dropped.
 

@@ -21,6 +21,7 @@ from leadline.records import (
     Found,
     Grounding,
     Leg,
+    Origin,
     Pass,
     Result,
     Route,
@@ -40,6 +41,7 @@ __all__ = [
     "Found",
     "Grounding",
     "Leg",
+    "Origin",
     "Pass",
     "RAGInput",
     "RAGState",
@@ -78,6 +80,8 @@ class RAGState(TypedDict, total=False):
 
     messages: Annotated[list[AnyMessage], add_messages]
     question: str
+    question_from: list[Origin]  # what its words may come from beside the person: earlier answers' documents
+    redacted: bool  # whether this run has taken earlier answers out of the conversation
     route: Route
     query: str
     queries: list[str]

@@ -12,7 +12,7 @@ from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.run import recursion_limit
 from leadline.models.base import ChatDelta, ChatUsage
 from leadline.nodes.outcome import Facts
-from leadline.state import Document
+from leadline.state import Document, Origin
 
 
 class ToyStore:
@@ -111,6 +111,9 @@ def dependencies_of(*legs: ToyStore, llm: ScriptedChat | None = None, **others: 
     async def facts() -> Facts:
         return Facts(models={"embedder": "none", "reranker": "words"}, generation=1)
 
+    async def still_there(origins: Sequence[Origin]) -> set[str]:
+        return {origin["chunk_id"] for origin in origins}
+
     base = Dependencies(
         retrievers=retrievers,
         reranker=load,
@@ -118,6 +121,7 @@ def dependencies_of(*legs: ToyStore, llm: ScriptedChat | None = None, **others: 
         count_tokens=lambda text: len(text.split()),
         chat=open_chat,
         facts=facts,
+        still_there=still_there,
     )
     return replace(base, **others)
 

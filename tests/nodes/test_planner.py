@@ -20,10 +20,15 @@ def chat_of(model: Any) -> Any:
 NONE = chat_of(None)
 
 
+async def all_there(origins: Any) -> set[str]:
+    """Nothing was deleted."""
+    return {origin["chunk_id"] for origin in origins}
+
+
 async def test_the_question_is_the_last_message(bench: Any, applied: Any) -> None:
     """One search is planned for it, as wide as the run says."""
     state: Any = {"messages": [HumanMessage("What is the vault code?")]}
-    after = applied(state, await planner(state, bench.runtime(top_k=7), chat=NONE))
+    after = applied(state, await planner(state, bench.runtime(top_k=7), chat=NONE, still_there=all_there))
     assert after["question"] == after["query"] == "What is the vault code?"
     assert after["route"] == "search"
     assert after["passes"] == [{"query": "What is the vault code?", "width": 7, "sources": ["documents"]}]
@@ -33,7 +38,7 @@ async def test_the_question_is_the_last_message(bench: Any, applied: Any) -> Non
 async def test_a_question_without_a_message_becomes_one(bench: Any, applied: Any) -> None:
     """A caller may give just the question; the conversation has it after."""
     state: Any = {"question": "What is the vault code?", "messages": []}
-    after = applied(state, await planner(state, bench.runtime(), chat=NONE))
+    after = applied(state, await planner(state, bench.runtime(), chat=NONE, still_there=all_there))
     assert [message.text for message in after["messages"]] == ["What is the vault code?"]
 
 
@@ -44,14 +49,14 @@ async def test_a_new_message_wins_over_the_last_runs_question(bench: Any, applie
         "result": {"question": "Old?"},
         "messages": [HumanMessage("Old?"), AIMessage("Old."), HumanMessage("Something new about the pump?")],
     }
-    update = await planner(state, bench.runtime(), chat=NONE)
+    update = await planner(state, bench.runtime(), chat=NONE, still_there=all_there)
     assert update["question"].startswith("Something new about the pump?")
 
 
 async def test_a_new_question_wins_over_an_old_message(bench: Any) -> None:
     """A second call with just a question is about that question, also when the last one got no answer."""
     state: Any = {"question": "A new one for you?", "result": {"question": "Old?"}, "messages": [HumanMessage("Old?")]}
-    update = await planner(state, bench.runtime(), chat=NONE)
+    update = await planner(state, bench.runtime(), chat=NONE, still_there=all_there)
     assert update["question"].startswith("A new one for you?")
     assert [message.text for message in update["messages"]] == ["A new one for you?"]
 
@@ -59,14 +64,14 @@ async def test_a_new_question_wins_over_an_old_message(bench: Any) -> None:
 async def test_small_talk_needs_no_search(bench: Any, applied: Any) -> None:
     """A greeting goes straight to the reply."""
     state: Any = {"messages": [HumanMessage("Hello!")]}
-    after = applied(state, await planner(state, bench.runtime(), chat=NONE))
+    after = applied(state, await planner(state, bench.runtime(), chat=NONE, still_there=all_there))
     assert (after["route"], after["passes"]) == ("direct", [])
 
 
 async def test_always_plans_the_web_beside_the_documents(bench: Any) -> None:
     """The policy `always` is a source of the first pass."""
     state: Any = {"messages": [HumanMessage("What is the vault code?")]}
-    update = await planner(state, bench.runtime(web="always"), chat=NONE)
+    update = await planner(state, bench.runtime(web="always"), chat=NONE, still_there=all_there)
     assert update["passes"][0]["sources"] == ["documents", "web"]
 
 
@@ -90,7 +95,7 @@ async def test_a_run_starts_fresh(bench: Any, applied: Any, passage: Any) -> Non
         "usage": {"llm_calls": 12, "web_calls": 2},
         "started_at": 1.0,
     }
-    after = applied(spent, await planner(spent, bench.runtime(), chat=NONE))
+    after = applied(spent, await planner(spent, bench.runtime(), chat=NONE, still_there=all_there))
     empty = ("candidates", "documents", "context", "evidence", "scores", "answer", "citations", "flags", "degraded")
     assert not any(after[key] for key in (*empty, "retry_count", "web_used", "web_denied", "usage"))
     assert after["draft_status"] == "none"
@@ -103,14 +108,19 @@ async def test_a_follow_up_by_rule_borrows_from_the_standalone_question(bench: A
         "result": {"question": "Who founded it? (Acme Corp)"},
         "messages": [HumanMessage("Who founded it?"), AIMessage("Dana."), HumanMessage("When was that?")],
     }
-    assert (await planner(state, bench.runtime(), chat=NONE))["question"] == "When was that? (Acme Corp)"
+    assert (await planner(state, bench.runtime(), chat=NONE, still_there=all_there))[
+        "question"
+    ] == "When was that? (Acme Corp)"
 
 
 async def test_an_llm_makes_a_follow_up_stand_alone(bench: Any, scripted: Any, applied: Any) -> None:
     """Its question is searched for, and the call is counted."""
     model = scripted(["Who founded ", "Acme Corp?"])
     state: Any = {"messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who made it?")]}
-    after = applied(state, await planner(state, bench.runtime(llm="x", show_prompts=True), chat=chat_of(model)))
+    after = applied(
+        state,
+        await planner(state, bench.runtime(llm="x", show_prompts=True), chat=chat_of(model), still_there=all_there),
+    )
     assert after["question"] == "Who founded Acme Corp?"
     assert after["usage"]["llm_calls"] == 1
     assert bench.of("prompt")[0]["messages"] == list(model.seen[0])
@@ -120,7 +130,7 @@ async def test_a_failing_llm_leaves_the_rule(bench: Any, scripted: Any, applied:
     """The run goes on by rule and says so."""
     model = scripted(error=ChatFailed("503"))
     state: Any = {"messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who made it?")]}
-    after = applied(state, await planner(state, bench.runtime(llm="x"), chat=chat_of(model)))
+    after = applied(state, await planner(state, bench.runtime(llm="x"), chat=chat_of(model), still_there=all_there))
     assert after["question"] == "Who made it? (Acme Corp)"
     assert after["degraded"] == ["planner"]
 
@@ -129,5 +139,5 @@ async def test_a_first_question_costs_no_call(bench: Any, scripted: Any) -> None
     """There is nothing to make it stand on."""
     model = scripted(["other"])
     state: Any = {"messages": [HumanMessage("What is it?")]}
-    update = await planner(state, bench.runtime(llm="x"), chat=chat_of(model))
+    update = await planner(state, bench.runtime(llm="x"), chat=chat_of(model), still_there=all_there)
     assert (update["question"], model.seen) == ("What is it?", [])

@@ -23,6 +23,7 @@ from leadline.nodes.asking import OpenChat
 from leadline.nodes.compressor import CountTokens, compressor
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.hybrid import Retrievers, hybrid
+from leadline.nodes.origins import StillThere
 from leadline.nodes.outcome import Facts
 from leadline.nodes.planner import planner
 from leadline.nodes.reasoning import reasoning
@@ -40,6 +41,7 @@ class Dependencies:
     """What the nodes call. Loaders are called at each use: they answer from memory once something is loaded.
 
     `retrievers` is given the collection. `sentence_scorer` scores the sentences that are quoted.
+    `still_there` says which chunks that an earlier answer was made from are neither deleted nor replaced.
     `search` None: there is no web. `ask_consent` None: nobody can be asked, so consent `ask` means no.
     """
 
@@ -49,6 +51,7 @@ class Dependencies:
     count_tokens: CountTokens
     chat: OpenChat
     facts: Callable[[], Awaitable[Facts]]
+    still_there: StillThere
     search: WebSearch | None = None
     ask_consent: AskConsent | None = None
     check: CheckAnswer = field(default=check_answer)
@@ -77,7 +80,8 @@ def build_graph(deps: Dependencies) -> Graph:
     )
     graph: Graph = StateGraph(RAGState, context_schema=RunContext, input_schema=RAGInput)
 
-    graph.add_node("planner", traced("planner", partial(planner, chat=deps.chat)))
+    plan = partial(planner, chat=deps.chat, still_there=deps.still_there)
+    graph.add_node("planner", traced("planner", plan))
     graph.add_node("hybrid", traced("hybrid", partial(hybrid, retrievers=deps.retrievers)))
     graph.add_node("web", traced("web", partial(web, search=deps.search, ask_consent=deps.ask_consent)))
     graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)

@@ -46,6 +46,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         count_tokens=lambda text: len(library.embedder.token_spans(text)),
         chat=chat,
         facts=facts,
+        still_there=library.still_there,
         search=DdgsSearch(timeout_s=settings.web_timeout_s),
         ask_consent=ask_consent,
     )

@@ -4,6 +4,7 @@ Knows how a run starts, ends and fails on every surface. Opens what the graph de
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import Any
@@ -15,14 +16,17 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
 from leadline.config import RunContext, Settings
-from leadline.errors import LeadlineError, ThreadBusy
+from leadline.errors import LeadlineError, StoreError, ThreadBusy
 from leadline.events import FinalEvent, RunEvent
 from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.opening import dependencies
-from leadline.graph.threads import ThreadSaver, open_threads
+from leadline.graph.redaction import sweep
+from leadline.graph.threads import FILE, ThreadSaver, open_threads
 from leadline.knowledge import Library, open_library
 from leadline.nodes.web import AskConsent
 from leadline.state import RAGInput, RAGState, Result
+
+log = logging.getLogger(__name__)
 
 Compiled = CompiledStateGraph[RAGState, RunContext, RAGInput, RAGState]
 
@@ -83,13 +87,31 @@ class App:
             config["configurable"] = {"thread_id": thread_id}
         state: dict[str, Any] = {}
         given = RAGInput(messages=[HumanMessage(question)])
-        async with aclosing(graph.astream(given, config, **options)) as parts:  # type: ignore[type-var]  # an async generator, typed as an iterator
-            async for mode, part in parts:
-                if mode == "custom":
-                    yield _EVENTS.validate_python(part)
-                else:
-                    state = part
+        try:
+            async with aclosing(graph.astream(given, config, **options)) as parts:  # type: ignore[type-var]  # an async generator, typed as an iterator
+                async for mode, part in parts:
+                    if mode == "custom":
+                        yield _EVENTS.validate_python(part)
+                    else:
+                        state = part
+        finally:
+            if thread_id is not None and state.get("redacted"):
+                await self._purge()
         yield FinalEvent(result=state["result"])
+
+    async def forget_deleted(self) -> int:
+        """Takes the answers that were made from documents deleted since out of every conversation, on disk too.
+
+        Returns how many conversations had some. A turn does this for its own conversation when it begins; this is for
+        right after a deletion. Raises StoreError.
+        """
+        return await sweep(self.threads, self.library.still_there)
+
+    async def _purge(self) -> None:
+        try:
+            await self.threads.purge()
+        except StoreError as error:  # the conversation itself is clean, and so is what a model is shown
+            log.warning("%s", error)
 
     @contextmanager
     def _alone_on(self, thread_id: str | None) -> Iterator[None]:
@@ -118,7 +140,7 @@ async def open_app(
         if library is None:
             library = await stack.enter_async_context(open_library(settings))
         await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
-        threads = await stack.enter_async_context(open_threads(settings.data_dir / "threads.db"))
+        threads = await stack.enter_async_context(open_threads(settings.data_dir / FILE))
         yield App(settings, library, threads, dependencies(settings, library, ask_consent=ask_consent))
 
 

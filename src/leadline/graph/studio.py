@@ -5,7 +5,7 @@ for consent here, so the web is searched only where `web_consent` is `yes`.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from contextlib import AsyncExitStack
 
 from leadline.config import load_settings
@@ -15,6 +15,7 @@ from leadline.knowledge import open_library
 from leadline.models.base import ChatModel, Reranker
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
+from leadline.state import Origin
 from leadline.stores.base import Retriever
 from leadline.web import WebResult
 
@@ -57,6 +58,9 @@ class _Installation:
     async def facts(self) -> Facts:
         return await (await self._opened()).facts()
 
+    async def still_there(self, origins: Sequence[Origin]) -> Set[str]:
+        return await (await self._opened()).still_there(origins)
+
     async def search(self, query: str, *, k: int) -> list[WebResult]:
         client = (await self._opened()).search
         return await client.search(query, k=k) if client else []
@@ -72,6 +76,7 @@ graph = build_graph(
         count_tokens=_installation.count_tokens,
         chat=_installation.chat,
         facts=_installation.facts,
+        still_there=_installation.still_there,
         search=_installation,
     )
 ).compile()

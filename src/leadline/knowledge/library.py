@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -20,10 +20,12 @@ from leadline.knowledge.reindex import Reindex
 from leadline.knowledge.reports import ReindexReport
 from leadline.models import open_embedder
 from leadline.models.base import Embedder
+from leadline.records import Origin
 from leadline.stores import check_backends
 from leadline.stores.base import Retriever
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import collection_names, stored_manifests, total_generation
+from leadline.stores.catalog_origins import still_there
 from leadline.stores.catalog_sources import SourceInfo, list_sources
 
 DEFAULT = "default"  # the collection that is always there
@@ -74,6 +76,10 @@ class Library:
     async def generation(self) -> int:
         """Rises with every change of what a search in any collection can find."""
         return await asyncio.to_thread(total_generation, self.catalog)
+
+    async def still_there(self, origins: Sequence[Origin]) -> set[str]:
+        """The ids of those chunks whose text is still in the library: neither deleted nor replaced by another."""
+        return await asyncio.to_thread(still_there, self.catalog, origins)
 
     async def reindex(
         self,

@@ -80,8 +80,15 @@ def _no_answer(state: RAGState, status: str) -> str:
 
 def nearest_files(state: RAGState) -> list[str]:
     """Names of the files whose passages came nearest, best first, each once."""
-    names = (str(document["metadata"]["file_name"]) for document in state.get("documents", []))
-    return list(dict.fromkeys(names))[:NEAREST]
+    return [str(document["metadata"]["file_name"]) for document in nearest_documents(state)]
+
+
+def nearest_documents(state: RAGState) -> list[Document]:
+    """The best passage of each of the files whose passages came nearest."""
+    best: dict[str, Document] = {}
+    for document in state.get("documents", []):
+        best.setdefault(str(document["metadata"]["file_name"]), document)
+    return [*best.values()][:NEAREST]
 
 
 def context_rows(state: RAGState) -> list[ContextRow]:

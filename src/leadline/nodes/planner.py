@@ -6,39 +6,47 @@ Knows the conversation. Without an LLM, and whenever the LLM fails, it works by 
 import time
 from collections.abc import Sequence
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from leadline.config import RunContext
 from leadline.errors import ModelError
 from leadline.nodes.allowance import llm_allowed
 from leadline.nodes.asking import OpenChat, ask_for_line
+from leadline.nodes.origins import Conversation, StillThere, origins_in, question_origins, usable
 from leadline.nodes.progress import degrade, overwrite
 from leadline.nodes.rewriting import standalone_by_rule
 from leadline.nodes.wording import small_talk
 from leadline.prompts import harmless, render
-from leadline.state import Pass, RAGState, RAGUpdate, Usage
+from leadline.state import Origin, Pass, RAGState, RAGUpdate, Usage
 
 # Turns of the conversation that the LLM is shown to make a follow-up stand alone.
 HISTORY_MESSAGES = 6
 
 
-async def planner(state: RAGState, runtime: Runtime[RunContext], *, chat: OpenChat) -> RAGUpdate:
-    """Writes question, route and the first search, and resets every key of the run."""
+async def planner(
+    state: RAGState, runtime: Runtime[RunContext], *, chat: OpenChat, still_there: StillThere
+) -> RAGUpdate:
+    """Writes question, route and the first search, and resets every key of the run.
+
+    Answers of earlier turns whose documents are gone are taken out of the conversation first.
+    """
     messages = state.get("messages", [])
     asked = _asked(state)
-    earlier = _before(messages, asked)
-    fresh = _fresh_run()
-    if messages == earlier:  # the question came without a message
-        fresh["messages"] = [HumanMessage(asked)]
+    before = _before(messages, asked)
+    earlier = await usable(before, state.get("result"), still_there)
+    fresh = _fresh_run(earlier)
+    if messages == before:  # the question came without a message
+        fresh["messages"] = [*earlier.removed, HumanMessage(asked)]
     if small_talk(asked):
         return {**fresh, "question": asked, "query": asked, "queries": [asked], "route": "direct", "passes": []}
-    question, usage, degraded = await _standalone(asked, earlier, _previous(state, earlier), runtime, chat)
+    question, question_from, usage, degraded = await _standalone(asked, earlier, runtime, chat)
     context = runtime.context
     sources = ["documents", "web"] if context.web == "always" else ["documents"]
     return {
         **fresh,
         "question": question,
+        "question_from": question_from,
         "query": question,
         "queries": [question],
         "route": "search",
@@ -65,8 +73,10 @@ def _before(messages: Sequence[AnyMessage], asked: str) -> list[AnyMessage]:
     return list(messages)
 
 
-def _fresh_run() -> RAGUpdate:
-    return {
+def _fresh_run(earlier: Conversation) -> RAGUpdate:
+    fresh: RAGUpdate = {
+        "question_from": [],
+        "redacted": bool(earlier.removed),
         "width": 0,
         "candidates": overwrite({}),
         "documents": [],
@@ -84,26 +94,42 @@ def _fresh_run() -> RAGUpdate:
         "usage": overwrite(Usage()),
         "started_at": time.time(),
     }
+    if earlier.removed:
+        fresh["messages"] = earlier.removed
+        if earlier.result is not None:
+            fresh["result"] = earlier.result
+    return fresh
 
 
-def _previous(state: RAGState, earlier: Sequence[AnyMessage]) -> str | None:
-    """The last question that was more than small talk, as it was made to stand alone where that is known."""
-    known = [state["result"]["question"]] if "result" in state else []
-    said = [message.text for message in reversed(earlier) if isinstance(message, HumanMessage)]
-    return next((question for question in [*known, *said] if not small_talk(question)), None)
+def _previous(earlier: Conversation) -> tuple[str | None, list[Origin]]:
+    """The last question that was more than small talk, and what it comes from.
+
+    As it was made to stand alone, where the last turn has its answer: only that says what the question comes from.
+    """
+    if earlier.result is not None and isinstance(earlier.messages[-1], AIMessage):
+        question = earlier.result["question"]
+        if not small_talk(question):
+            return question, question_origins(earlier.messages[-1])
+    said = [message.text for message in reversed(earlier.messages) if isinstance(message, HumanMessage)]
+    return next((question for question in said if not small_talk(question)), None), []
 
 
 async def _standalone(
-    asked: str, earlier: Sequence[AnyMessage], previous: str | None, runtime: Runtime[RunContext], chat: OpenChat
-) -> tuple[str, Usage, list[str]]:
-    by_rule = standalone_by_rule(asked, previous if earlier else None)
+    asked: str, earlier: Conversation, runtime: Runtime[RunContext], chat: OpenChat
+) -> tuple[str, list[Origin], Usage, list[str]]:
+    """The question as it stands alone, what it comes from, what that cost, and what failed."""
+    if not earlier.messages:
+        return asked, [], Usage(), []
+    previous, known_from = _previous(earlier)
+    by_rule = standalone_by_rule(asked, previous)
     model_name = runtime.context.llm
-    if not earlier or not model_name or not llm_allowed(Usage(), runtime.context.budgets, keep_calls=1):
-        return by_rule, Usage(), []
-    conversation = "\n".join(f"{message.type}: {message.text}" for message in earlier[-HISTORY_MESSAGES:])
+    if not model_name or not llm_allowed(Usage(), runtime.context.budgets, keep_calls=1):
+        return by_rule, known_from, Usage(), []
+    shown = earlier.messages[-HISTORY_MESSAGES:]
+    conversation = "\n".join(f"{message.type}: {message.text}" for message in shown)
     prompt = render("standalone", question=harmless(asked), conversation=harmless(conversation))
     try:
         question, usage = await ask_for_line(runtime, "planner", await chat(model_name), prompt)
     except ModelError as error:
-        return by_rule, Usage(llm_calls=1), [degrade(runtime, "planner", error)]
-    return question, usage, []
+        return by_rule, known_from, Usage(llm_calls=1), [degrade(runtime, "planner", error)]
+    return question, origins_in(shown), usage, []

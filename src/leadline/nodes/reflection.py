@@ -19,12 +19,23 @@ from leadline.errors import ModelError
 from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
 from leadline.nodes.allowance import drafted_before, is_new, llm_allowed, wider
 from leadline.nodes.asking import OpenChat, ask_for_line
-from leadline.nodes.outcome import NEAREST, Checked, Facts, result_of, verdict_of
+from leadline.nodes.origins import answer_message, made_from, origins_of
+from leadline.nodes.outcome import NEAREST, Checked, Facts, nearest_documents, result_of, verdict_of
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
 from leadline.prompts import format_evidence, harmless, render
 from leadline.ranking import evidence_sign
-from leadline.state import EvidenceBlock, Grounding, Pass, RAGState, RAGUpdate, Usage, add_usage, merge_unique
+from leadline.state import (
+    EvidenceBlock,
+    Grounding,
+    Pass,
+    RAGState,
+    RAGUpdate,
+    Result,
+    Usage,
+    add_usage,
+    merge_unique,
+)
 
 
 class CheckAnswer(Protocol):
@@ -183,10 +194,19 @@ def _finish(
         "flags": result["flags"],
         "status": result["status"],
         "result": result,
-        "messages": [AIMessage(result["answer"])] if said else [],
+        "messages": [_message(state, runtime, result)] if said else [],
         "candidates": overwrite({}),
         "documents": [],
         "scores": {},
         "context": [],
         "evidence": [],
     }
+
+
+def _message(state: RAGState, runtime: Runtime[RunContext], result: Result) -> AIMessage:
+    """The answer with what it comes from, so that it can be taken out of the conversation when that is deleted."""
+    if result["status"] == "answered":
+        origins = made_from(state, result["citations"], quoted=not runtime.context.llm)
+    else:
+        origins = origins_of(nearest_documents(state))  # they are named
+    return answer_message(result["answer"], answer_from=origins, question_from=state.get("question_from", []))

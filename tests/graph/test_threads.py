@@ -1,0 +1,41 @@
+"""The file of the conversations: what is taken out of it is in none of its bytes."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
+
+from leadline.graph.redaction import sweep
+from leadline.graph.threads import open_threads
+from leadline.nodes.origins import answer_message
+from leadline.records import Origin
+
+
+def bytes_in(folder: Path) -> bytes:
+    """Everything in the conversations' files."""
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("threads.db*")))
+
+
+async def test_copies_in_unused_space_go_too(tmp_path: Path) -> None:
+    """SQLite can leave copies of rows where it has moved them, which overwriting a row doesn't reach. They are made
+    here by a deletion that overwrites nothing."""
+
+    async def still_there(origins: Any) -> set[str]:
+        return set()
+
+    async with open_threads(tmp_path / "threads.db") as threads:
+        for thread in ("moved", "t"):
+            origin = Origin(chunk_id="c", doc_id="d", file_hash="f")
+            said = [HumanMessage("q", id="q"), answer_message("gone " * 3000, answer_from=[origin], question_from=[])]
+            state: Any = {**empty_checkpoint(), "channel_values": {"messages": said}}
+            await threads.aput({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, state, {}, {})
+        other = sqlite3.connect(tmp_path / "threads.db")
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("DELETE FROM checkpoints WHERE thread_id = 'moved'")
+        other.commit()
+        other.close()
+        assert bytes_in(tmp_path).count(b"gone gone") > 3000
+        assert await sweep(threads, still_there) == 1
+        assert b"gone gone" not in bytes_in(tmp_path)
