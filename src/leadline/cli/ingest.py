@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leadline.cli.command import FAILED, PARTIAL, AsJson, Collection, DataDir, LockTimeout, run, settings_for
+from leadline.cli.conversations import Redacted, redact
 from leadline.cli.display import print_json, say, table
 
 if TYPE_CHECKING:
@@ -44,13 +45,21 @@ def ingest(  # noqa: PLR0913 - one parameter an option
                     bars.set("Files", progress.done, progress.total)
 
                 report = await ingest_paths(base, paths, settings, sync=sync, dry_run=dry_run, on_progress=show)
+            redacted = await redact(settings, library) if _took_out(report) else Redacted()
         if as_json:
-            print_json(_as_dict(report))
+            print_json({**_as_dict(report), "redacted": asdict(redacted)})
         else:
             _show(report)
-        return _exit_code(report)
+        redacted.show()
+        return _exit_code(report) or (PARTIAL if redacted.owed else 0)
 
     run(work(), as_json=as_json)
+
+
+def _took_out(report: "IngestReport") -> bool:
+    """Whether text that was in the knowledge base may not be there any more."""
+    pruned = report.pruned is not None and report.pruned.deleted > 0
+    return not report.dry_run and (pruned or any(row.status == "replaced" for row in report.rows))
 
 
 def _show(report: "IngestReport") -> None:

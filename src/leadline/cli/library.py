@@ -18,6 +18,7 @@ from leadline.cli.command import (
     say_empty,
     settings_for,
 )
+from leadline.cli.conversations import Redacted, redact
 from leadline.cli.display import is_interactive, plain, print_json, say, table
 from leadline.errors import ConfigError, StoreError
 
@@ -65,7 +66,7 @@ def rm(
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a document from the catalog and every index."""
+    """Remove a document from the catalog, every index and the answers of conversations."""
 
     async def work() -> int:
         from leadline.knowledge import open_library
@@ -78,7 +79,8 @@ def rm(
                 say("Nothing was removed.", stderr=True)
                 return 0
             deleted = await base.delete(source.doc_id)
-        return _show_deletion(deleted, as_json)
+            redacted = await redact(settings, library)
+        return _show_deletion(deleted, redacted, as_json)
 
     run(work(), as_json=as_json)
 
@@ -156,16 +158,17 @@ def _may_delete(source: "SourceInfo", yes: bool) -> bool:
     return typer.confirm(f"Remove {plain(source.file_name, one_line=True)} ({source.chunks} chunks)?", err=True)
 
 
-def _show_deletion(deleted: "DeleteReport", as_json: bool) -> int:
+def _show_deletion(deleted: "DeleteReport", redacted: Redacted, as_json: bool) -> int:
     if as_json:
-        print_json(asdict(deleted))
+        print_json({**asdict(deleted), "redacted": asdict(redacted)})
     else:
         legs = ", ".join(f"{leg} {count}" for leg, count in deleted.legs.items())
         say(f"Removed {', '.join(deleted.file_names)}: {deleted.chunks} chunks (by index, and texts: {legs}).")
         for leg, why in deleted.owed.items():
             what = "content store" if leg == "content" else f"{leg} index"
             say(f"The {what} could not follow yet and will with the next change: {why}", style="yellow")
-    return PARTIAL if deleted.owed else 0
+    redacted.show()
+    return PARTIAL if deleted.owed or redacted.owed else 0
 
 
 async def _verified(base: "KnowledgeBase", repair: bool, dry_run: bool) -> dict[str, Any]:
