@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# recall@10 is 1.0 on 5,000 embedded passages and 0.999 on 100,000 made-up vectors of width 384; with 32 neighbours and an
-# ef of 200 while it is built, a graph took more than twice the processor time and found no more.
+# recall@10 is 1.0 on 5,000 embedded passages and 0.999 on 100,000 made-up vectors of width 384. With 32 neighbours, and
+# an ef of 200 while it is built, a graph took more than twice the processor time and found no more.
 HNSW = {"ef_construction": 64, "ef_search": 200, "max_neighbors": 16}
 # Rows a call, at most: below SQLite's limit of variables a statement, where Chroma ends with an internal error.
 PAGE = 5000
