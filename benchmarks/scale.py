@@ -3,9 +3,10 @@
 Both sides hold the same made-up collection (see `scale_corpus.py`), are asked the same questions and give as many hits
 a leg. Embedding isn't measured: both look their vectors up; nor is reranking, which the baseline doesn't do. For each
 size and side one process builds the index and another opens it, answers, and then takes documents out and puts them
-back. Prints one JSON object: for each size the milliseconds (p50 and p95) of a question on each side, the resident
-memory of the process that answered, in MiB, and the median milliseconds of adding and deleting a document of ten
-chunks; `ratio` is Leadline over the baseline; `growth` is the exponent of a power law through Leadline's p50s.
+back. Prints one JSON object: for each size and side the milliseconds of a question (p50 and p95, and p50 of those that
+name a person), the resident memory of the process that answered, in MiB, and the median milliseconds of adding and of
+deleting a document of ten chunks; `ratio` is Leadline over the baseline; `growth` is the exponent of a power law
+through the p50s.
 
 Needs the extra `benchmarks`, and Linux for the memory. Usage: python benchmarks/scale.py [--sizes 1000,10000,100000]
 [--keep DIR]; with --keep the indexes stay in DIR, and what is there isn't built again.
