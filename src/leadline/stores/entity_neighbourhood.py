@@ -6,6 +6,7 @@ fail the filter are never walked through. Very common entities lead nowhere: eve
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import Connection, Integer, Select, bindparam, case, cast, func, select
@@ -20,6 +21,7 @@ ENOUGH_DIRECT = 200  # chunks the entities of the question lead to, the ones tha
 MOST_DIRECT = 1000  # however many are asked for
 MOST_SEEDS = 16
 MOST_BRIDGES = 30  # entities of the second hop
+BRIDGES_AT_ONCE = 100  # entities looked at together to find them
 MOST_FURTHER = 10  # chunks each of them leads to
 
 
@@ -43,22 +45,25 @@ _FREQUENCIES = (
     .group_by(graph_mentions.c.entity)
 )
 _MENTIONS_OF = select(*_MENTION).where(_MINE, _IN_CHUNKS)
-_HOLDERS = (
+_FIRST = (graph_mentions.c["count"].desc(), graph_mentions.c.chunk_id.desc())  # the order of the index, backwards
+_SAME_CHUNK = (graph_chunks.c.collection == graph_mentions.c.collection) & (
+    graph_chunks.c.chunk_id == graph_mentions.c.chunk_id
+)
+_HOLDERS = select(*_MENTION).where(_MINE, graph_mentions.c.entity == bindparam("entity")).order_by(*_FIRST)
+_HOLDERS_WITH_FIELDS = _HOLDERS.add_columns(graph_chunks.c.fields).join(graph_chunks, _SAME_CHUNK)
+_FURTHER = (
     select(*_MENTION)
-    .where(_MINE, graph_mentions.c.entity == bindparam("entity"))
-    .order_by(graph_mentions.c["count"].desc(), graph_mentions.c.chunk_id.desc())  # the order of the index, backwards
+    .where(_MINE, graph_mentions.c.entity.in_(bindparam("entities", expanding=True)))
+    .order_by(graph_mentions.c.entity, *_FIRST)
 )
-_HOLDERS_WITH_FIELDS = _HOLDERS.add_columns(graph_chunks.c.fields).join(
-    graph_chunks,
-    (graph_chunks.c.collection == graph_mentions.c.collection) & (graph_chunks.c.chunk_id == graph_mentions.c.chunk_id),
-)
+_FURTHER_WITH_FIELDS = _FURTHER.add_columns(graph_chunks.c.fields).join(graph_chunks, _SAME_CHUNK)
 
 # Of each entity of some chunks, in how many chunks it is; counted no further than to `most`, since common ones are in
 # thousands. Below 0 if none of them names it as a whole. The names are put together anew (with nothing), for SQLite to
 # read those of the chunks: else it reads the names of all chunks, since they are in order.
-_OTHERS = graph_mentions.c.entity.not_in(bindparam("seeds", expanding=True))
-_NAME = graph_mentions.c.entity.concat("").label("entity")
-_NAMED = select(_NAME).where(_MINE, _IN_CHUNKS, _OTHERS).distinct().subquery("named")
+_NAME = graph_mentions.c.entity.concat("")
+_ASKED = _NAME.in_(bindparam("entities", expanding=True))
+_NAMED = select(_NAME.label("entity")).where(_MINE, _IN_CHUNKS, _ASKED).distinct().subquery("named")
 _EACH = graph_mentions.alias("each")
 _FEW = (
     select(_EACH.c.part)
@@ -84,23 +89,32 @@ class Reader:
         batches = (self._all(_FREQUENCIES, entities=batch) for batch in batched(entities))
         return {entity: chunks for rows in batches for entity, chunks in rows}
 
-    def degrees(self, chunk_ids: Sequence[str], seeds: Sequence[str], most: int) -> dict[str, int]:
-        """Entity → how many chunks mention it, of the entities but `seeds` that one of these chunks mentions, that any
+    def degrees(self, chunk_ids: Sequence[str], entities: Sequence[str], most: int) -> dict[str, int]:
+        """Entity → how many chunks mention it, of those of `entities` that one of these chunks mentions, that any
         chunk names as a whole, and that at most so many chunks mention."""
-        asked: dict[str, object] = {"seeds": seeds, "most": most + 1}
+        asked: dict[str, object] = {"entities": entities, "most": most + 1}
         batches = (self._all(_DEGREES, chunks=batch, **asked) for batch in batched(chunk_ids))
         return {entity: chunks for rows in batches for entity, chunks in rows if 0 < chunks <= most}
 
-    def holders(self, entity: str, limit: int, without: frozenset[str] = frozenset()) -> Iterator[Mention]:
-        """The mentions of an entity in chunks that pass the filter, most frequent first."""
-        statement = _HOLDERS_WITH_FIELDS if self.where else _HOLDERS
-        kept = 0
-        for chunk_id, name, count, part, *fields in self._ask(statement, entity=entity):
-            if kept == limit:
-                return
-            if chunk_id not in without and (not fields or filters.matches(self.where, fields[0])):
-                kept += 1
-                yield Mention(chunk_id, name, count, part)
+    def holders(self, entity: str, limit: int) -> Iterator[Mention]:
+        """The mentions of an entity in chunks that pass the filter, most frequent first, read as far as needed."""
+        rows = self._ask(_HOLDERS_WITH_FIELDS if self.where else _HOLDERS, entity=entity)
+        return islice(self._passing(rows), limit)
+
+    def further(self, entities: Sequence[str], limit: int, without: frozenset[str]) -> Iterator[Mention]:
+        """As `holders`, of several entities that few chunks mention, and leaving some chunks out."""
+        statement = _FURTHER_WITH_FIELDS if self.where else _FURTHER
+        for batch in batched(entities):
+            rows = (row for row in self._all(statement, entities=batch) if row[0] not in without)
+            for _, mentions in groupby(self._passing(rows), key=lambda mention: mention.entity):
+                yield from islice(mentions, limit)
+
+    def _passing(self, rows: Iterable[Sequence[Any]]) -> Iterator[Mention]:
+        return (
+            Mention(*mention)
+            for *mention, fields in (row if self.where else (*row, None) for row in rows)
+            if not self.where or filters.matches(self.where, fields)
+        )
 
     def mentions_of(self, chunk_ids: Sequence[str]) -> Iterator[Mention]:
         """All mentions in these chunks."""
@@ -126,21 +140,37 @@ def fetch(reader: Reader, seeds: Mapping[str, int], total: int, k: int) -> Neigh
     width = min(MOST_DIRECT, max(k, ENOUGH_DIRECT // len(rarest)))
     direct = frozenset(mention.chunk_id for seed in rarest for mention in reader.holders(seed, width))
     of_direct = list(reader.mentions_of(sorted(direct)))
-    bridges = _bridges(of_direct, reader.degrees(sorted(direct), rarest, _degree_cap(total)), total)
-    further = [mention for entity in bridges for mention in reader.holders(entity, MOST_FURTHER, without=direct)]
+    bridges = _bridges(reader, [mention for mention in of_direct if mention.entity not in rarities], total)
+    further = list(reader.further(list(bridges), MOST_FURTHER, without=direct))
     rarities |= bridges
     mentions = [mention for mention in of_direct if mention.entity in rarities] + further
     return Neighbourhood(rarest, direct, mentions, rarities)
 
 
-def _bridges(of_direct: Sequence[Mention], degrees: Mapping[str, int], total: int) -> dict[str, float]:
-    """Entity → rarity, of the entities of the direct chunks that lead furthest."""
-    leading = [mention for mention in of_direct if degrees.get(mention.entity, 0) > 1]
-    known = {entity: rarity(degrees[entity], total) for entity in {mention.entity for mention in leading}}
-    strengths = dict.fromkeys(known, 0.0)
-    for mention in leading:
-        strengths[mention.entity] += weight(mention, known)
-    best = sorted(strengths, key=lambda entity: (-strengths[entity], entity))[:MOST_BRIDGES]
+def _bridges(reader: Reader, others: Sequence[Mention], total: int) -> dict[str, float]:
+    """Entity → rarity, of the entities of the direct chunks that lead furthest.
+
+    Begins with those that the chunks mention most, and ends where not even the rarest of the rest could lead further.
+    """
+    of_entity: dict[str, list[Mention]] = {}
+    for mention in others:
+        of_entity.setdefault(mention.entity, []).append(mention)
+    ties = {entity: sum(weight(each, {entity: 1.0}) for each in of) for entity, of in of_entity.items()}
+    order = sorted(ties, key=lambda entity: (-ties[entity], entity))
+    chunk_ids = sorted({mention.chunk_id for mention in others})
+    known: dict[str, float] = {}
+    strengths: dict[str, float] = {}
+    best: list[str] = []
+    for start in range(0, len(order), BRIDGES_AT_ONCE):
+        possible = ties[order[start]] * rarity(2, total) * (1 + 1e-9)
+        if len(best) == MOST_BRIDGES and strengths[best[-1]] > possible:
+            break
+        asked = order[start : start + BRIDGES_AT_ONCE]
+        for entity, chunks in reader.degrees(chunk_ids, asked, _degree_cap(total)).items():
+            if chunks > 1:
+                known[entity] = rarity(chunks, total)
+                strengths[entity] = sum(weight(each, known) for each in of_entity[entity])
+        best = sorted(strengths, key=lambda entity: (-strengths[entity], entity))[:MOST_BRIDGES]
     return {entity: known[entity] for entity in best}
 
 
