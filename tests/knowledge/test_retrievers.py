@@ -1,13 +1,14 @@
 """Hits become documents: in order, with text and place, live ones only, and enough of them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from leadline.drafts import SourceDraft
-from leadline.errors import TextMissing
+from leadline.errors import StoreError, TextMissing
 from leadline.knowledge import KnowledgeBase, Library, retrievers
+from leadline.records import Document
 from leadline.stores.base import Hit
 from leadline.stores.catalog_pending import NewVersion, PlacedChunk, add_pending
 
@@ -73,11 +74,46 @@ async def test_a_leg_asks_for_more_until_enough_are_live(
         return {chunk_id: found[chunk_id] for chunk_id in ids[8:]}
 
     monkeypatch.setattr(retrievers, "live_chunks", only_late)
+    together = await retrievers.search_all(kb.retrievers(), "acme corp", k=3)
     for leg in kb.retrievers().values():
         documents = await leg.search("acme corp", k=3)
         assert len(documents) == 3
         assert [d["metadata"]["found_by"][leg.name]["rank"] for d in documents] == [0, 1, 2]
         assert len(await leg.search("acme corp", k=10)) == 4
+        assert together[leg.name] == documents
+
+
+class Broken:
+    """A leg from elsewhere that fails."""
+
+    name = "broken"
+
+    async def search(self, query: str, *, k: int, where: object = None) -> list[Document]:
+        raise StoreError(f"no {query} of {k} under {where}")
+
+
+async def test_legs_asked_together_answer_as_each_alone(
+    kb: KnowledgeBase, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same documents, their texts fetched in one batch; what fails stands under its name beside the others."""
+    await kb.put([draft("a.md", *(f"Acme Corp fact {i}." for i in range(6)))])
+    legs = kb.retrievers()
+    alone = {name: await leg.search("acme corp", k=4) for name, leg in legs.items()}
+    content = kb._current._opened.content
+    fetched: list[int] = []
+    real = content.fetch
+
+    async def counted(ids: Sequence[str]) -> dict[str, str]:
+        fetched.append(len(ids))
+        return await real(ids)
+
+    monkeypatch.setattr(content, "fetch", counted)
+    found = await retrievers.search_all({**legs, "broken": Broken()}, "acme corp", k=4, where={"a": 1})
+    assert str(found.pop("broken")) == "no acme corp of 4 under {'a': 1}"
+    assert list(found.values()) == [[], [], []]
+    fetched.clear()
+    assert await retrievers.search_all(legs, "acme corp", k=4) == alone
+    assert fetched == [len({d["metadata"]["chunk_id"] for documents in alone.values() for d in documents})]
 
 
 async def test_a_search_joins_the_legs(kb: KnowledgeBase, draft: MakeDraft) -> None:

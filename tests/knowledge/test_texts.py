@@ -10,6 +10,7 @@ from leadline.drafts import SourceDraft
 from leadline.errors import StoreError, TextMissing
 from leadline.knowledge import KnowledgeBase, Library, open_library
 from leadline.knowledge.opened import Opened
+from leadline.knowledge.retrievers import search_all
 from leadline.stores.base import ChunkRecord
 
 MakeDraft = Callable[..., SourceDraft]
@@ -48,6 +49,8 @@ async def test_texts_that_are_all_missing_are_an_error(library: Library, kb: Kno
     for leg in kb.retrievers().values():
         with pytest.raises(TextMissing, match="ingest again"):
             await leg.search("acme corp", k=10)
+    found = await search_all(kb.retrievers(), "acme corp", k=10)
+    assert all(isinstance(each, TextMissing) and "ingest again" in each.hint for each in found.values())
 
 
 async def test_the_opening_looks_for_texts(settings: Settings, draft: MakeDraft) -> None:

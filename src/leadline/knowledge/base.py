@@ -157,9 +157,12 @@ class KnowledgeBase:
 
     async def search(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         """The best `top_k` of all legs, joined by reciprocal rank fusion; equal texts once. Raises StoreError."""
-        legs = self.retrievers()
-        found = await asyncio.gather(*(leg.search(query, k=top_k, where=where) for leg in legs.values()))
-        return fuse(dict(zip(legs, found, strict=True)))[:top_k]
+        found: dict[str, list[Document]] = {}
+        for leg, answer in (await retrievers.search_all(self.retrievers(), query, k=top_k, where=where)).items():
+            if isinstance(answer, BaseException):
+                raise answer
+            found[leg] = answer
+        return fuse(found)[:top_k]
 
     async def add_documents(
         self,

@@ -5,18 +5,29 @@ Knows how many hits to ask for so that enough of them are live. Doesn't rank: th
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from leadline.errors import TextMissing
 from leadline.knowledge.current import Current
 from leadline.knowledge.opened import Opened
 from leadline.records import Document, Found
-from leadline.stores.base import Hit, Where
+from leadline.stores.base import Hit, Retriever, Where
 from leadline.stores.catalog_sources import any_known, live_chunks
 
 log = logging.getLogger(__name__)
+
+
+class Leg(Protocol):
+    """A leg of a collection's own: asks its index, and leaves the text of what it found to others."""
+
+    name: str
+    current: Current
+
+    async def hits(self, opened: Opened, query: str, k: int, where: Where | None) -> list[Hit]:
+        """At most `k` of the index, best first; not all of them need be live."""
+        ...
 
 
 class VectorRetriever:
@@ -25,14 +36,16 @@ class VectorRetriever:
     name = "vector"
 
     def __init__(self, current: Current) -> None:
-        self._current = current
+        self.current = current
 
     async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
         """At most `k` live chunks, best first. Raises StoreError, ModelError."""
-        async with self._current.use() as opened:
-            vector = await asyncio.to_thread(opened.embedder.embed_query, query)
-            index = opened.legs.vector
-            return await _live(opened, self.name, k, lambda n: index.search(vector, k=n, where=where))
+        return await _search(self, query, k, where)
+
+    async def hits(self, opened: Opened, query: str, k: int, where: Where | None) -> list[Hit]:
+        """See `Leg.hits`."""
+        vector = await asyncio.to_thread(opened.embedder.embed_query, query)
+        return await opened.legs.vector.search(vector, k=k, where=where)
 
 
 class LexicalRetriever:
@@ -41,13 +54,15 @@ class LexicalRetriever:
     name = "bm25"
 
     def __init__(self, current: Current) -> None:
-        self._current = current
+        self.current = current
 
     async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
         """At most `k` live chunks, best first. Raises StoreError."""
-        async with self._current.use() as opened:
-            index = opened.legs.bm25
-            return await _live(opened, self.name, k, lambda n: index.lexical_search(query, k=n, where=where))
+        return await _search(self, query, k, where)
+
+    async def hits(self, opened: Opened, query: str, k: int, where: Where | None) -> list[Hit]:
+        """See `Leg.hits`."""
+        return await opened.legs.bm25.lexical_search(query, k=k, where=where)
 
 
 class GraphRetriever:
@@ -56,13 +71,43 @@ class GraphRetriever:
     name = "graph"
 
     def __init__(self, current: Current) -> None:
-        self._current = current
+        self.current = current
 
     async def search(self, query: str, *, k: int, where: Where | None = None) -> list[Document]:
         """At most `k` live chunks, best first. Raises StoreError."""
-        async with self._current.use() as opened:
-            index = opened.legs.graph
-            return await _live(opened, self.name, k, lambda n: index.search(query, k=n, where=where))
+        return await _search(self, query, k, where)
+
+    async def hits(self, opened: Opened, query: str, k: int, where: Where | None) -> list[Hit]:
+        """See `Leg.hits`."""
+        return await opened.legs.graph.search(query, k=k, where=where)
+
+
+OWN = (VectorRetriever, LexicalRetriever, GraphRetriever)
+
+
+async def search_all(
+    retrievers: Mapping[str, Retriever], query: str, *, k: int, where: Where | None = None
+) -> dict[str, list[Document] | BaseException]:
+    """What each retriever finds, asked all at once; its exception where it fails, which is the others' no concern.
+
+    As if each were asked by its `search`, but the texts of what a collection's own legs found come in one batch.
+    """
+    own = [leg for leg in retrievers.values() if isinstance(leg, OWN)]
+    together = own if len({id(leg.current) for leg in own}) == 1 else []
+    names = {id(leg): name for name, leg in retrievers.items()}
+    alone = [leg for leg in retrievers.values() if leg not in together]
+    answers = await asyncio.gather(
+        _search_together(together, query, k, where),
+        *(leg.search(query, k=k, where=where) for leg in alone),
+        return_exceptions=True,
+    )
+    found = dict(zip([names[id(leg)] for leg in alone], answers[1:], strict=True))
+    first = answers[0]
+    if isinstance(first, BaseException):
+        found |= {names[id(leg)]: first for leg in together}
+    else:
+        found |= dict(zip([names[id(leg)] for leg in together], first, strict=True))
+    return {name: found[name] for name in retrievers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +118,14 @@ class _Chunk:
     metadata: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """Of some ids, those that are live and have a text, and those that are live without one."""
+
+    chunks: Mapping[str, _Chunk]
+    lost: Set[str]
+
+
 async def hydrate(opened: Opened, hits: Sequence[Hit], leg: str) -> list[Document]:
     """The hits as Documents, in their order, text fetched in one batch.
 
@@ -80,68 +133,93 @@ async def hydrate(opened: Opened, hits: Sequence[Hit], leg: str) -> list[Documen
     `opened.without_text` from then on. Raises TextMissing if that is all of them, unless the catalog knows why: then it
     and the index, or the content store, don't belong together.
     """
-    found = await _fetch(opened, hits)
-    await _ensure_any(opened, hits, found, leg)
-    return _documents(hits, found, leg)
+    return await _checked(opened, hits, await _fetch(opened, hits), leg)
 
 
-async def _live(opened: Opened, leg: str, k: int, search: Callable[[int], Awaitable[list[Hit]]]) -> list[Document]:
+async def _search(leg: Leg, query: str, k: int, where: Where | None) -> list[Document]:
+    async with leg.current.use() as opened:
+        return await _live(opened, leg, query, k, where)
+
+
+async def _search_together(
+    legs: Sequence[Leg], query: str, k: int, where: Where | None
+) -> list[list[Document] | BaseException]:
+    """One answer, or exception, a leg."""
+    if not legs:
+        return []
+    async with legs[0].current.use() as opened:
+        hits = await asyncio.gather(*(leg.hits(opened, query, k, where) for leg in legs), return_exceptions=True)
+        fetched = await _fetch(opened, [hit for found in hits if not isinstance(found, BaseException) for hit in found])
+
+        async def answer(leg: Leg, found: list[Hit] | BaseException) -> list[Document]:
+            if isinstance(found, BaseException):
+                raise found
+            if len(found) == k and any(hit.chunk_id not in fetched.chunks for hit in found):
+                return await _live(opened, leg, query, k, where)
+            return await _checked(opened, found, fetched, leg.name)
+
+        return await asyncio.gather(*map(answer, legs, hits), return_exceptions=True)
+
+
+async def _live(opened: Opened, leg: Leg, query: str, k: int, where: Where | None) -> list[Document]:
     """Asks for more until `k` hits are live or there are no more."""
     wanted = k
     while True:
-        hits = await search(wanted)
-        found = await _fetch(opened, hits)
-        if len(found) >= k or len(hits) < wanted:
-            await _ensure_any(opened, hits, found, leg)
-            return _documents(hits, found, leg)[:k]
+        hits = await leg.hits(opened, query, wanted, where)
+        fetched = await _fetch(opened, hits)
+        if len(fetched.chunks) >= k or len(hits) < wanted:
+            return (await _checked(opened, hits, fetched, leg.name))[:k]
         wanted *= 2
 
 
-async def _fetch(opened: Opened, hits: Sequence[Hit]) -> dict[str, _Chunk]:
-    """chunk_id → text and metadata, of the hits that are live and have a text; the texts come in one batch.
+async def _fetch(opened: Opened, hits: Sequence[Hit]) -> _Fetched:
+    """Text and metadata of the hits; the texts come in one batch.
 
     Both are asked for at once: nearly all hits are live.
     """
-    ids = [hit.chunk_id for hit in hits]
+    ids = list(dict.fromkeys(hit.chunk_id for hit in hits))
     live, texts = await asyncio.gather(
         asyncio.to_thread(live_chunks, opened.catalog, opened.name, ids), opened.content.fetch(ids)
     )
     opened.without_text.difference_update(texts)
-    found = {chunk_id: _Chunk(text, live[chunk_id]) for chunk_id, text in texts.items() if chunk_id in live}
-    if len(found) < len(live):
-        await _note_missing(opened, [chunk_id for chunk_id in live if chunk_id not in found], bool(found))
-    return found
+    chunks = {chunk_id: _Chunk(text, live[chunk_id]) for chunk_id, text in texts.items() if chunk_id in live}
+    lost = await _lost(opened, [chunk_id for chunk_id in live if chunk_id not in chunks])
+    return _Fetched(chunks, lost)
 
 
-async def _note_missing(opened: Opened, ids: Sequence[str], others: bool) -> None:
-    """Says that texts are missing, unless they went with a change made since. Raises TextMissing without `others`."""
-    still = await asyncio.to_thread(live_chunks, opened.catalog, opened.name, ids)
-    if not still:
-        return
-    opened.without_text.update(still)
-    log.warning("The text of %d chunks of the collection %s is missing; they were left out", len(still), opened.name)
-    if not others:
+async def _lost(opened: Opened, ids: Sequence[str]) -> Set[str]:
+    """Those of the ids that are live still, so that their texts are missing: it is said. Others went with a change."""
+    if not ids:
+        return frozenset()
+    lost = await asyncio.to_thread(live_chunks, opened.catalog, opened.name, ids)
+    opened.without_text.update(lost)
+    if lost:
+        log.warning("The text of %d chunks of the collection %s is missing; they were left out", len(lost), opened.name)
+    return lost.keys()
+
+
+async def _checked(opened: Opened, hits: Sequence[Hit], fetched: _Fetched, leg: str) -> list[Document]:
+    """The Documents of the hits. Raises TextMissing if there are hits, none of them is one, and nothing says why."""
+    ids = [hit.chunk_id for hit in hits]
+    lacking = sum(chunk_id not in fetched.chunks for chunk_id in ids)
+    if lacking:
+        log.info("%d of %d hits of the %s index are not live and were left out", lacking, len(ids), leg)
+    if not ids or lacking < len(ids):
+        return _documents(hits, fetched.chunks, leg)
+    if lost := fetched.lost & set(ids):
         raise TextMissing(
-            f"The text of all {len(still)} chunks found in the collection {opened.name} is missing.",
+            f"The text of all {len(lost)} chunks found in the collection {opened.name} is missing.",
             hint="`leadline verify` names the files to ingest again.",
         )
-
-
-async def _ensure_any(opened: Opened, hits: Sequence[Hit], found: dict[str, _Chunk], leg: str) -> None:
-    ids = [hit.chunk_id for hit in hits]
-    if lacking := len(ids) - len(found):
-        log.info("%d of %d hits of the %s index are not live and were left out", lacking, len(ids), leg)
-    if not ids or found:
-        return
     if await asyncio.to_thread(any_known, opened.catalog, opened.name, leg, ids):
-        return  # on their way in or out
+        return []  # on their way in or out
     raise TextMissing(
         f"The {leg} index of the collection {opened.name} found {len(ids)} chunks, and the catalog has none of them.",
         hint="Run `leadline verify` to see how they differ.",
     )
 
 
-def _documents(hits: Sequence[Hit], found: dict[str, _Chunk], leg: str) -> list[Document]:
+def _documents(hits: Sequence[Hit], found: Mapping[str, _Chunk], leg: str) -> list[Document]:
     live = [(hit, found[hit.chunk_id]) for hit in hits if hit.chunk_id in found]
     return [
         Document(

@@ -3,7 +3,6 @@
 Knows names of legs only as keys: whatever retrievers the collection has are asked. Ranks nothing.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from langgraph.runtime import Runtime
@@ -11,6 +10,7 @@ from langgraph.runtime import Runtime
 from leadline.config import RunContext
 from leadline.errors import InvalidFilter
 from leadline.events import QueryEvent
+from leadline.knowledge.retrievers import search_all
 from leadline.nodes.progress import degrade, emit
 from leadline.state import Document, Leg, RAGState, RAGUpdate
 from leadline.stores.base import Retriever
@@ -27,12 +27,10 @@ async def hybrid(state: RAGState, runtime: Runtime[RunContext], *, retrievers: R
     emit(runtime, QueryEvent(query=query, target="documents"))
     legs = await retrievers(runtime.context.collection)
     width = state.get("width", runtime.context.top_k)
-    found = await asyncio.gather(
-        *(leg.search(query, k=width, where=runtime.context.filters) for leg in legs.values()), return_exceptions=True
-    )
+    found = await search_all(legs, query, k=width, where=runtime.context.filters)
     candidates: dict[Leg, list[Document]] = {}
     degraded: list[str] = []
-    for name, outcome in zip(legs, found, strict=True):
+    for name, outcome in found.items():
         if isinstance(outcome, InvalidFilter):
             raise outcome
         if isinstance(outcome, Exception):
