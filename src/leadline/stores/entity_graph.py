@@ -10,21 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, distinct, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, distinct, func, insert, select
 
 from leadline.entities import candidate_names, extract_entities, longest
 from leadline.errors import StoreError
 from leadline.stores import filters, steps
 from leadline.stores.base import ChunkRecord, Hit, Policy, Stats, Where, check_ids
 from leadline.stores.catalog import batched
+from leadline.stores.entity_degrees import Mentioned, are_counted, count_all, note_changes
 from leadline.stores.entity_graph_schema import (
     TABLES,
     count_chunks,
     create_tables,
     graph_chunks,
+    graph_entities,
     graph_mentions,
     graph_sizes,
     have_table,
@@ -42,6 +45,24 @@ T = TypeVar("T")
 _SAME_CHUNK = (graph_chunks.c.collection == graph_mentions.c.collection) & (
     graph_chunks.c.chunk_id == graph_mentions.c.chunk_id
 )
+_REMOVE_MENTIONS = (
+    delete(graph_mentions)
+    .where(graph_mentions.c.collection == bindparam("collection"))
+    .where(graph_mentions.c.chunk_id.in_(bindparam("ids", expanding=True)))
+    .returning(graph_mentions.c.entity, graph_mentions.c.part)
+)
+_REMOVE_CHUNKS = delete(graph_chunks).where(
+    graph_chunks.c.collection == bindparam("collection"),
+    graph_chunks.c.chunk_id.in_(bindparam("ids", expanding=True)),
+)
+
+
+@dataclass(slots=True)
+class _Removed:
+    """How many chunks, and what they mentioned."""
+
+    chunks: int
+    mentions: list[Mentioned]
 
 
 class EntityGraphStore:
@@ -53,15 +74,16 @@ class EntityGraphStore:
         self._collection = collection
         self._has_tables: bool | None = None  # known while it is open
         self._sized = False  # whether the table of sizes was made: earlier versions made none
+        self._counted = False  # whether the degrees of the collection's entities were
 
     async def __aenter__(self) -> Self:
-        self._has_tables, self._sized = await asyncio.to_thread(self._read, _made)
+        self._has_tables, self._sized, self._counted = await asyncio.to_thread(self._read, self._made)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._has_tables, self._sized = None, False
+        self._has_tables, self._sized, self._counted = None, False, False
 
     async def ensure_ready(self, dimension: int = 0) -> None:  # noqa: ARG002 - a width means nothing here
         """Makes the tables where they are missing."""
@@ -129,12 +151,14 @@ class EntityGraphStore:
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         """A write that finds the tables."""
-        whole = self._ready and self._sized
+        whole = self._ready and self._sized and self._counted
         with self._catalog.write() as connection:
             if not whole:
                 create_tables(connection)
+                if not are_counted(connection, self._collection):
+                    count_all(connection, self._collection)
             yield connection
-        self._has_tables = self._sized = True
+        self._has_tables = self._sized = self._counted = True
 
     def _upsert(self, records: Sequence[ChunkRecord]) -> None:
         last = {record.chunk_id: record for record in records}
@@ -145,9 +169,9 @@ class EntityGraphStore:
         with self._write() as connection:
             removed = self._remove(connection, list(last))
             connection.execute(insert(graph_chunks), chunks)
-            note_growth(connection, self._collection, len(chunks) - removed)
             if mentions:
                 connection.execute(insert(graph_mentions), mentions)
+            self._note(connection, removed, len(chunks), [(each["entity"], each["part"]) for each in mentions])
 
     def _chunk_row(self, record: ChunkRecord) -> dict[str, Any]:
         own = {"collection": self._collection, "chunk_id": record.chunk_id, "doc_id": record.doc_id}
@@ -160,12 +184,19 @@ class EntityGraphStore:
             for entity, found in extract_entities(record.text).items()
         ]
 
-    def _remove(self, connection: Connection, ids: Sequence[str]) -> int:
-        removed = 0
+    def _remove(self, connection: Connection, ids: Sequence[str]) -> _Removed:
+        removed = _Removed(0, [])
         for batch in batched(ids):
-            connection.execute(delete(graph_mentions).where(*self._mine(graph_mentions, batch)))
-            removed += connection.execute(delete(graph_chunks).where(*self._mine(graph_chunks, batch))).rowcount
+            these = {"collection": self._collection, "ids": batch}
+            removed.mentions += [(entity, part) for entity, part in connection.execute(_REMOVE_MENTIONS, these)]
+            removed.chunks += connection.execute(_REMOVE_CHUNKS, these).rowcount
         return removed
+
+    def _note(
+        self, connection: Connection, removed: _Removed, chunks: int = 0, mentions: Sequence[Mentioned] = ()
+    ) -> None:
+        note_growth(connection, self._collection, chunks - removed.chunks)
+        note_changes(connection, self._collection, mentions, removed.mentions)
 
     def _mine(self, table: Table, ids: Sequence[str] | None = None) -> list[ColumnElement[bool]]:
         mine = [table.c.collection == self._collection]
@@ -189,8 +220,8 @@ class EntityGraphStore:
             return 0
         with self._write() as connection:
             removed = self._remove(connection, list(dict.fromkeys(ids)))
-            note_growth(connection, self._collection, -removed)
-        return removed
+            self._note(connection, removed)
+        return removed.chunks
 
     def _clear(self) -> None:
         with self._write() as connection:
@@ -225,21 +256,21 @@ class EntityGraphStore:
         if not self._ready or not places or k < 1:
             return []
         with self._catalog.read() as connection:
-            reader = Reader(connection, self._collection, where)
-            known = reader.frequencies(list(places))
+            reader = Reader(connection, self._collection, where, self._counted)
+            known = reader.degrees(list(places))
             seeds = longest(places, known.keys())
             if not seeds:
                 return []
-            around = fetch(reader, {seed: known[seed] for seed in seeds}, self._size(connection), k)
+            around = fetch(reader, {seed: known[seed].chunks for seed in seeds}, self._size(connection), k)
         shares = walk(around.mentions, around.seeds, around.rarities)
         scores = {chunk_id: share + (chunk_id in around.direct) for chunk_id, share in shares.items()}
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
         return [Hit(chunk_id, score, rank) for rank, (chunk_id, score) in enumerate(best)]
 
+    def _made(self, connection: Connection) -> tuple[bool, bool, bool]:
+        made = {table: have_table(connection, table) for table in (graph_mentions, graph_sizes, graph_entities)}
+        return made[graph_mentions], made[graph_sizes], all(made.values()) and are_counted(connection, self._collection)
+
     def _size(self, connection: Connection) -> int:
         noted = known_size(connection, self._collection) if self._sized else None
         return count_chunks(connection, self._collection) if noted is None else noted
-
-
-def _made(connection: Connection) -> tuple[bool, bool]:
-    return have_table(connection, graph_mentions), have_table(connection, graph_sizes)

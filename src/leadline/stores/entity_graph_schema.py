@@ -1,7 +1,7 @@
 """The tables of the entity graph, in the catalog's database.
 
-A mention joins a chunk to an entity; an entity is what is mentioned, so there is no row to be left over when its last
-mention goes.
+A mention joins a chunk to an entity; an entity is what is mentioned. What is counted of sizes and entities is written
+in the transaction that changes it.
 """
 
 from sqlalchemy import (
@@ -56,8 +56,25 @@ graph_sizes = Table(
     Column("chunks", Integer, nullable=False),
 )
 
-TABLES = (graph_chunks, graph_mentions, graph_sizes)
+# In how many chunks an entity is, and in how many of them as a whole (see `entity_degrees`).
+graph_entities = Table(
+    "graph_entities",
+    metadata,
+    Column("collection", ID, primary_key=True),
+    Column("entity", ID, primary_key=True),
+    Column("chunks", Integer, nullable=False),
+    Column("whole", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+TABLES = (graph_chunks, graph_mentions, graph_sizes, graph_entities)
+# Statements are made once: to put one together takes longer than what it does.
 _SIZE = select(graph_sizes.c.chunks).where(graph_sizes.c.collection == bindparam("collection"))
+_GROWN = (
+    update(graph_sizes)
+    .where(graph_sizes.c.collection == bindparam("mine"))
+    .values(chunks=graph_sizes.c.chunks + bindparam("more"))
+)
 
 
 def create_tables(connection: Connection) -> None:
@@ -83,7 +100,6 @@ def known_size(connection: Connection, collection: str) -> int | None:
 
 def note_growth(connection: Connection, collection: str, chunks: int) -> None:
     """Inside the write that added or (below 0) removed chunks: notes how many there are now."""
-    grown = update(graph_sizes).where(graph_sizes.c.collection == collection)
-    if not connection.execute(grown.values(chunks=graph_sizes.c.chunks + chunks)).rowcount:
+    if not connection.execute(_GROWN, {"mine": collection, "more": chunks}).rowcount:
         size = count_chunks(connection, collection)
         connection.execute(insert(graph_sizes), {"collection": collection, "chunks": size})

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Select, bindparam, case, cast, func, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from leadline.stores import filters
 from leadline.stores.base import Where
 from leadline.stores.catalog import batched
+from leadline.stores.entity_degrees import Degree, degrees
 from leadline.stores.entity_graph_schema import graph_chunks, graph_mentions
 from leadline.stores.entity_walk import Mention, rarity, weight
 
@@ -39,11 +40,6 @@ class Neighbourhood:
 _MENTION = (graph_mentions.c.chunk_id, graph_mentions.c.entity, graph_mentions.c["count"], graph_mentions.c.part)
 _MINE = graph_mentions.c.collection == bindparam("collection")
 _IN_CHUNKS = graph_mentions.c.chunk_id.in_(bindparam("chunks", expanding=True))
-_FREQUENCIES = (
-    select(graph_mentions.c.entity, func.count())
-    .where(_MINE, graph_mentions.c.entity.in_(bindparam("entities", expanding=True)))
-    .group_by(graph_mentions.c.entity)
-)
 _MENTIONS_OF = select(*_MENTION).where(_MINE, _IN_CHUNKS)
 _FIRST = (graph_mentions.c["count"].desc(), graph_mentions.c.chunk_id.desc())  # the order of the index, backwards
 _SAME_CHUNK = (graph_chunks.c.collection == graph_mentions.c.collection) & (
@@ -58,43 +54,22 @@ _FURTHER = (
 )
 _FURTHER_WITH_FIELDS = _FURTHER.add_columns(graph_chunks.c.fields).join(graph_chunks, _SAME_CHUNK)
 
-# Of each entity of some chunks, in how many chunks it is; counted no further than to `most`, since common ones are in
-# thousands. Below 0 if none of them names it as a whole. The names are put together anew (with nothing), for SQLite to
-# read those of the chunks: else it reads the names of all chunks, since they are in order.
-_NAME = graph_mentions.c.entity.concat("")
-_ASKED = _NAME.in_(bindparam("entities", expanding=True))
-_NAMED = select(_NAME.label("entity")).where(_MINE, _IN_CHUNKS, _ASKED).distinct().subquery("named")
-_EACH = graph_mentions.alias("each")
-_FEW = (
-    select(_EACH.c.part)
-    .where(_EACH.c.collection == bindparam("collection"), _EACH.c.entity == _NAMED.c.entity)
-    .limit(bindparam("most"))
-    .correlate(_NAMED)
-    .subquery("few")
-)
-_SIGN = case((func.min(cast(_FEW.c.part, Integer)) == 0, 1), else_=-1)
-_DEGREES = select(_NAMED.c.entity, select(func.count() * _SIGN).select_from(_FEW).scalar_subquery())
-
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the graph of a collection in one transaction; `where` is what chunks must pass."""
+    """Reads the graph of a collection in one transaction; `where` is what chunks must pass.
+
+    `counted`: whether the degrees of its entities were noted.
+    """
 
     connection: Connection
     collection: str
     where: Where | None
+    counted: bool
 
-    def frequencies(self, entities: Sequence[str]) -> dict[str, int]:
-        """Entity → how many chunks mention it; those that none mentions are left out."""
-        batches = (self._all(_FREQUENCIES, entities=batch) for batch in batched(entities))
-        return {entity: chunks for rows in batches for entity, chunks in rows}
-
-    def degrees(self, chunk_ids: Sequence[str], entities: Sequence[str], most: int) -> dict[str, int]:
-        """Entity → how many chunks mention it, of those of `entities` that one of these chunks mentions, that any
-        chunk names as a whole, and that at most so many chunks mention."""
-        asked: dict[str, object] = {"entities": entities, "most": most + 1}
-        batches = (self._all(_DEGREES, chunks=batch, **asked) for batch in batched(chunk_ids))
-        return {entity: chunks for rows in batches for entity, chunks in rows if 0 < chunks <= most}
+    def degrees(self, entities: Sequence[str]) -> dict[str, Degree]:
+        """Entity → in how many chunks it is; those that none mentions are left out."""
+        return degrees(self.connection, self.collection, entities, counted=self.counted)
 
     def holders(self, entity: str, limit: int) -> Iterator[Mention]:
         """The mentions of an entity in chunks that pass the filter, most frequent first, read as far as needed."""
@@ -157,7 +132,6 @@ def _bridges(reader: Reader, others: Sequence[Mention], total: int) -> dict[str,
         of_entity.setdefault(mention.entity, []).append(mention)
     ties = {entity: sum(weight(each, {entity: 1.0}) for each in of) for entity, of in of_entity.items()}
     order = sorted(ties, key=lambda entity: (-ties[entity], entity))
-    chunk_ids = sorted({mention.chunk_id for mention in others})
     known: dict[str, float] = {}
     strengths: dict[str, float] = {}
     best: list[str] = []
@@ -166,8 +140,8 @@ def _bridges(reader: Reader, others: Sequence[Mention], total: int) -> dict[str,
         if len(best) == MOST_BRIDGES and strengths[best[-1]] > possible:
             break
         asked = order[start : start + BRIDGES_AT_ONCE]
-        for entity, chunks in reader.degrees(chunk_ids, asked, _degree_cap(total)).items():
-            if chunks > 1:
+        for entity, (chunks, whole) in reader.degrees(asked).items():
+            if whole and 1 < chunks <= _degree_cap(total):
                 known[entity] = rarity(chunks, total)
                 strengths[entity] = sum(weight(each, known) for each in of_entity[entity])
         best = sorted(strengths, key=lambda entity: (-strengths[entity], entity))[:MOST_BRIDGES]
