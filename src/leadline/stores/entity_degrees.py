@@ -8,7 +8,7 @@ are made by its first write, and until then the mentions are counted by each sea
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Insert, Select, bindparam, case, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -19,12 +19,7 @@ from leadline.stores.entity_graph_schema import graph_entities, graph_mentions
 Mentioned = tuple[str, bool]  # an entity, and whether a chunk names it only as a word of longer names
 
 
-class Degree(NamedTuple):
-    """In how many chunks an entity is, and in how many of them it is named as a whole."""
-
-    chunks: int
-    whole: int
-
+Degree = tuple[int, int]  # in how many chunks an entity is, and in how many of them it is named as a whole
 
 _ENTITIES: BindParameter[Any] = bindparam("entities", expanding=True)
 _ASKED = (graph_entities.c.collection == bindparam("collection"), graph_entities.c.entity.in_(_ENTITIES))
@@ -41,8 +36,8 @@ def degrees(connection: Connection, collection: str, entities: Sequence[str], *,
     statement = _DEGREES if counted else _COUNTED_ASKED
     found: dict[str, Degree] = {}
     for batch in batched(entities):
-        rows = connection.execute(statement, {"collection": collection, "entities": batch})
-        found |= {entity: Degree(chunks, whole) for entity, chunks, whole in rows}
+        rows = connection.execute(statement, {"collection": collection, "entities": batch}).all()
+        found.update((entity, (chunks, whole)) for entity, chunks, whole in rows)
     return found
 
 

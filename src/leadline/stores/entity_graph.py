@@ -261,7 +261,7 @@ class EntityGraphStore:
             seeds = longest(places, known.keys())
             if not seeds:
                 return []
-            around = fetch(reader, {seed: known[seed].chunks for seed in seeds}, self._size(connection), k)
+            around = fetch(reader, {seed: known[seed][0] for seed in seeds}, self._size(connection), k)
         shares = walk(around.mentions, around.seeds, around.rarities)
         scores = {chunk_id: share + (chunk_id in around.direct) for chunk_id, share in shares.items()}
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]

@@ -4,26 +4,29 @@ Chunks that mention the entities, the other entities of those chunks, and other 
 fail the filter are never walked through. Very common entities lead nowhere: everything would be near everything.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby, islice
+from functools import cache
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, select, union_all
 
 from leadline.stores import filters
 from leadline.stores.base import Where
 from leadline.stores.catalog import batched
 from leadline.stores.entity_degrees import Degree, degrees
 from leadline.stores.entity_graph_schema import graph_chunks, graph_mentions
-from leadline.stores.entity_walk import Mention, rarity, weight
+from leadline.stores.entity_walk import Mention, rarity, tie
 
 ENOUGH_DIRECT = 200  # chunks the entities of the question lead to, the ones that mention them most
 MOST_DIRECT = 1000  # however many are asked for
 MOST_SEEDS = 16
 MOST_BRIDGES = 30  # entities of the second hop
-BRIDGES_AT_ONCE = 100  # entities looked at together to find them
+BRIDGES_AT_ONCE = 200  # entities looked at together to find them
 MOST_FURTHER = 10  # chunks each of them leads to
+
+Rows = Sequence[Sequence[Any]]  # the fields of mentions: few of them are needed as a `Mention`
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,16 @@ _FIRST = (graph_mentions.c["count"].desc(), graph_mentions.c.chunk_id.desc())  #
 _SAME_CHUNK = (graph_chunks.c.collection == graph_mentions.c.collection) & (
     graph_chunks.c.chunk_id == graph_mentions.c.chunk_id
 )
-_HOLDERS = select(*_MENTION).where(_MINE, graph_mentions.c.entity == bindparam("entity")).order_by(*_FIRST)
-_HOLDERS_WITH_FIELDS = _HOLDERS.add_columns(graph_chunks.c.fields).join(graph_chunks, _SAME_CHUNK)
+_HOLDERS = select(graph_mentions.c.chunk_id).where(_MINE).order_by(*_FIRST)
+_HOLDERS_WITH_FIELDS = (
+    _HOLDERS.add_columns(graph_chunks.c.fields)
+    .join(graph_chunks, _SAME_CHUNK)
+    .where(graph_mentions.c.entity == bindparam("entity"))
+)
 _FURTHER = (
     select(*_MENTION)
     .where(_MINE, graph_mentions.c.entity.in_(bindparam("entities", expanding=True)))
-    .order_by(graph_mentions.c.entity, *_FIRST)
+    .order_by(graph_mentions.c.entity.desc(), *_FIRST)
 )
 _FURTHER_WITH_FIELDS = _FURTHER.add_columns(graph_chunks.c.fields).join(graph_chunks, _SAME_CHUNK)
 
@@ -71,38 +78,49 @@ class Reader:
         """Entity → in how many chunks it is; those that none mentions are left out."""
         return degrees(self.connection, self.collection, entities, counted=self.counted)
 
-    def holders(self, entity: str, limit: int) -> Iterator[Mention]:
-        """The mentions of an entity in chunks that pass the filter, most frequent first, read as far as needed."""
-        rows = self._ask(_HOLDERS_WITH_FIELDS if self.where else _HOLDERS, entity=entity)
-        return islice(self._passing(rows), limit)
+    def direct(self, seeds: Sequence[str], width: int) -> Rows:
+        """All mentions in the chunks that pass the filter and mention one of the entities: of each entity the chunks
+        that mention it most, `width` at most."""
+        if not self.where:
+            named = {f"entity{number}": seed for number, seed in enumerate(seeds)}
+            return self._all(_mentions_near(len(seeds)), width=width, **named)
+        chunk_ids = sorted({chunk_id for seed in seeds for chunk_id in self._passing_holders(seed, width)})
+        return [row for batch in batched(chunk_ids) for row in self._all(_MENTIONS_OF, chunks=batch)]
 
-    def further(self, entities: Sequence[str], limit: int, without: frozenset[str]) -> Iterator[Mention]:
-        """As `holders`, of several entities that few chunks mention, and leaving some chunks out."""
+    def _passing_holders(self, entity: str, limit: int) -> Iterator[str]:
+        asked = {"collection": self.collection, "entity": entity}
+        rows: Iterable[Sequence[Any]] = self.connection.execute(_HOLDERS_WITH_FIELDS, asked)
+        return islice((chunk_id for chunk_id, fields in rows if filters.matches(self.where, fields)), limit)
+
+    def further(self, entities: Sequence[str], limit: int, without: Set[str]) -> list[Mention]:
+        """The mentions of several entities that few chunks mention, each in so many chunks at most: those that pass the
+        filter and do so most often, leaving some chunks out."""
         statement = _FURTHER_WITH_FIELDS if self.where else _FURTHER
+        mentions: list[Mention] = []
+        left = dict.fromkeys(entities, limit)
         for batch in batched(entities):
-            rows = (row for row in self._all(statement, entities=batch) if row[0] not in without)
-            for _, mentions in groupby(self._passing(rows), key=lambda mention: mention.entity):
-                yield from islice(mentions, limit)
+            for row in self._all(statement, entities=batch):
+                chunk_id, entity = row[0], row[1]
+                if left[entity] and chunk_id not in without and self._passes(row):
+                    left[entity] -= 1
+                    mentions.append(Mention(chunk_id, entity, row[2], row[3]))
+        return mentions
 
-    def _passing(self, rows: Iterable[Sequence[Any]]) -> Iterator[Mention]:
-        return (
-            Mention(*mention)
-            for *mention, fields in (row if self.where else (*row, None) for row in rows)
-            if not self.where or filters.matches(self.where, fields)
-        )
+    def _passes(self, row: Sequence[Any]) -> bool:
+        return not self.where or filters.matches(self.where, row[4])
 
-    def mentions_of(self, chunk_ids: Sequence[str]) -> Iterator[Mention]:
-        """All mentions in these chunks."""
-        for batch in batched(chunk_ids):
-            for row in self._all(_MENTIONS_OF, chunks=batch):
-                yield Mention(*row)
-
-    def _ask(self, statement: Select[Any], **values: object) -> Iterable[Sequence[Any]]:
-        """Reads row by row, as far as it is asked."""
-        return self.connection.execute(statement, {"collection": self.collection, **values})
-
-    def _all(self, statement: Select[Any], **values: object) -> Sequence[Sequence[Any]]:
+    def _all(self, statement: Select[Any], **values: object) -> Rows:
         return self.connection.execute(statement, {"collection": self.collection, **values}).all()
+
+
+@cache
+def _mentions_near(seeds: int) -> Select[Any]:
+    """All mentions in the chunks that mention one of so many entities, of each entity the first chunks only."""
+    each = [
+        _HOLDERS.where(graph_mentions.c.entity == bindparam(f"entity{number}")).limit(bindparam("width")).subquery()
+        for number in range(seeds)
+    ]
+    return select(*_MENTION).where(_MINE, graph_mentions.c.chunk_id.in_(union_all(*map(select, each))))
 
 
 def fetch(reader: Reader, seeds: Mapping[str, int], total: int, k: int) -> Neighbourhood:
@@ -113,39 +131,36 @@ def fetch(reader: Reader, seeds: Mapping[str, int], total: int, k: int) -> Neigh
     rarest = sorted(seeds, key=lambda seed: (seeds[seed], seed))[:MOST_SEEDS]
     rarities = {seed: rarity(seeds[seed], total) for seed in rarest}
     width = min(MOST_DIRECT, max(k, ENOUGH_DIRECT // len(rarest)))
-    direct = frozenset(mention.chunk_id for seed in rarest for mention in reader.holders(seed, width))
-    of_direct = list(reader.mentions_of(sorted(direct)))
-    bridges = _bridges(reader, [mention for mention in of_direct if mention.entity not in rarities], total)
-    further = list(reader.further(list(bridges), MOST_FURTHER, without=direct))
+    of_direct = reader.direct(rarest, width)
+    direct = frozenset(chunk_id for chunk_id, _, _, _ in of_direct)
+    bridges = _bridges(reader, [row for row in of_direct if row[1] not in rarities], total)
+    further = reader.further(list(bridges), MOST_FURTHER, without=direct)
     rarities |= bridges
-    mentions = [mention for mention in of_direct if mention.entity in rarities] + further
+    mentions = [Mention._make(row) for row in of_direct if row[1] in rarities] + further
     return Neighbourhood(rarest, direct, mentions, rarities)
 
 
-def _bridges(reader: Reader, others: Sequence[Mention], total: int) -> dict[str, float]:
+def _bridges(reader: Reader, others: Rows, total: int) -> dict[str, float]:
     """Entity → rarity, of the entities of the direct chunks that lead furthest.
 
     Begins with those that the chunks mention most, and ends where not even the rarest of the rest could lead further.
     """
-    of_entity: dict[str, list[Mention]] = {}
-    for mention in others:
-        of_entity.setdefault(mention.entity, []).append(mention)
-    ties = {entity: sum(weight(each, {entity: 1.0}) for each in of) for entity, of in of_entity.items()}
+    ties: dict[str, float] = {}
+    for _, entity, times, part in others:
+        ties[entity] = ties.get(entity, 0.0) + tie(times, part)
     order = sorted(ties, key=lambda entity: (-ties[entity], entity))
-    known: dict[str, float] = {}
+    rarities: dict[str, float] = {}
     strengths: dict[str, float] = {}
     best: list[str] = []
     for start in range(0, len(order), BRIDGES_AT_ONCE):
-        possible = ties[order[start]] * rarity(2, total) * (1 + 1e-9)
-        if len(best) == MOST_BRIDGES and strengths[best[-1]] > possible:
+        if len(best) == MOST_BRIDGES and strengths[best[-1]] > ties[order[start]] * rarity(2, total):
             break
-        asked = order[start : start + BRIDGES_AT_ONCE]
-        for entity, (chunks, whole) in reader.degrees(asked).items():
+        for entity, (chunks, whole) in reader.degrees(order[start : start + BRIDGES_AT_ONCE]).items():
             if whole and 1 < chunks <= _degree_cap(total):
-                known[entity] = rarity(chunks, total)
-                strengths[entity] = sum(weight(each, known) for each in of_entity[entity])
+                rarities[entity] = rarity(chunks, total)
+                strengths[entity] = ties[entity] * rarities[entity]
         best = sorted(strengths, key=lambda entity: (-strengths[entity], entity))[:MOST_BRIDGES]
-    return {entity: known[entity] for entity in best}
+    return {entity: rarities[entity] for entity in best}
 
 
 def _degree_cap(total: int) -> int:
