@@ -15,7 +15,7 @@ from tests.stores.plans import plans_of
 from leadline.stores.base import ChunkRecord
 from leadline.stores.catalog import Catalog
 from leadline.stores.entity_graph import EntityGraphStore
-from leadline.stores.entity_graph_schema import TABLES, graph_sizes, known_size
+from leadline.stores.entity_graph_schema import TABLES, graph_entities, graph_sizes, known_size
 from leadline.stores.entity_walk import DAMPING, Mention, tie, walk
 from leadline.stores.entity_walk import STEPS as WALK_STEPS
 from leadline.stores.lease import hold_lease
@@ -142,6 +142,20 @@ async def test_a_graph_without_a_noted_size(graph: EntityGraphStore, catalog: Ca
         await reopened.upsert([chunk("c", "nothing")])
         with catalog.read() as connection:
             assert known_size(connection, "default") == await reopened.count() == 3
+
+
+async def test_names_with_odd_signs(graph: EntityGraphStore, catalog: Catalog) -> None:
+    """A name with quotes and backslashes leads on as any other does; one with a NUL does not, and goes with its
+    chunks."""
+    await graph.upsert([chunk("a", 'It was Acme Corp, 「"x\\y"」 and 「lyon\0x」.'), chunk("b", '「"x\\y"」 it was.')])
+    await graph.upsert(
+        [chunk("c", "「lyon\0x」 it was."), chunk("d", "it was 「lyon」."), chunk("e", "「lyon」 it was.")]
+    )
+    assert await found(graph, "acme corp") == ["a", "b"]
+    await graph.delete(["a", "c"])
+    with catalog.read() as connection:
+        entities = connection.execute(select(graph_entities.c.entity)).scalars().all()
+    assert sorted(entities) == ['"x\\y"', "lyon"]
 
 
 async def test_filter_holds_for_neighbours_too(graph: EntityGraphStore) -> None:

@@ -10,35 +10,36 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Insert, Select, bindparam, case, delete, func, insert, select
+from sqlalchemy import Connection, Insert, Select, bindparam, case, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from leadline.stores.catalog import batched
-from leadline.stores.entity_graph_schema import graph_entities, graph_mentions
+from leadline.stores.entity_graph_schema import any_of, graph_entities, graph_mentions, text_list
 
 Mentioned = tuple[str, bool]  # an entity, and whether a chunk names it only as a word of longer names
 
 
 Degree = tuple[int, int]  # in how many chunks an entity is, and in how many of them it is named as a whole
 
-_ENTITIES: BindParameter[Any] = bindparam("entities", expanding=True)
-_ASKED = (graph_entities.c.collection == bindparam("collection"), graph_entities.c.entity.in_(_ENTITIES))
-_DEGREES = select(graph_entities.c.entity, graph_entities.c.chunks, graph_entities.c.whole).where(*_ASKED)
-_UNUSED = delete(graph_entities).where(*_ASKED, graph_entities.c.chunks == 0)
+_DEGREES = select(graph_entities.c.entity, graph_entities.c.chunks, graph_entities.c.whole).where(
+    graph_entities.c.collection == bindparam("collection"), any_of(graph_entities.c.entity, "entities")
+)
+_UNUSED = delete(graph_entities).where(
+    graph_entities.c.collection == bindparam("collection"),
+    graph_entities.c.entity.in_(bindparam("entities", expanding=True)),
+    graph_entities.c.chunks == 0,
+)
 _MINE = graph_mentions.c.collection == bindparam("collection")
 _WHOLE = func.sum(case((graph_mentions.c.part, 0), else_=1))
 _COUNTED = select(graph_mentions.c.entity, func.count(), _WHOLE).where(_MINE).group_by(graph_mentions.c.entity)
-_COUNTED_ASKED = _COUNTED.where(graph_mentions.c.entity.in_(_ENTITIES))
+_COUNTED_ASKED = _COUNTED.where(any_of(graph_mentions.c.entity, "entities"))
 
 
 def degrees(connection: Connection, collection: str, entities: Sequence[str], *, counted: bool) -> dict[str, Degree]:
     """Entity → degree, of those of `entities` that any chunk mentions. `counted`: as `are_counted` says."""
     statement = _DEGREES if counted else _COUNTED_ASKED
-    found: dict[str, Degree] = {}
-    for batch in batched(entities):
-        rows = connection.execute(statement, {"collection": collection, "entities": batch}).all()
-        found.update((entity, (chunks, whole)) for entity, chunks, whole in rows)
-    return found
+    rows = connection.execute(statement, {"collection": collection, "entities": text_list(entities)}).all()
+    return {entity: (chunks, whole) for entity, chunks, whole in rows}
 
 
 def are_counted(connection: Connection, collection: str) -> bool:

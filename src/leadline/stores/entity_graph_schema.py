@@ -4,10 +4,15 @@ A mention joins a chunk to an entity; an entity is what is mentioned. What is co
 in the transaction that changes it.
 """
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Index,
     Integer,
@@ -20,6 +25,9 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from leadline.stores.catalog_schema import ID, metadata
 
@@ -75,6 +83,36 @@ _GROWN = (
     .where(graph_sizes.c.collection == bindparam("mine"))
     .values(chunks=graph_sizes.c.chunks + bindparam("more"))
 )
+
+
+class _Elements(FunctionElement[str]):
+    """The strings of a JSON array as rows."""
+
+    name = "elements"
+    inherit_cache = True
+
+
+@compiles(_Elements, "sqlite")
+def _in_sqlite(element: _Elements, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Elements, "postgresql")
+def _in_postgres(element: _Elements, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS JSON))"
+
+
+def any_of(column: Column[str], parameter: str) -> ColumnElement[bool]:
+    """Whether the value is one of those of a parameter, which is a `text_list`.
+
+    A parameter for each would be another statement for each number of them, made and prepared anew.
+    """
+    return column.in_(select(_Elements(bindparam(parameter, type_=Text)).table_valued("value").c.value))
+
+
+def text_list(texts: Sequence[str]) -> str:
+    """The value of a parameter of `any_of`. Without those that hold a NUL: SQLite would end them there."""
+    return json.dumps([text for text in texts if "\0" not in text])
 
 
 def create_tables(connection: Connection) -> None:

@@ -16,7 +16,7 @@ from leadline.stores import filters
 from leadline.stores.base import Where
 from leadline.stores.catalog import batched
 from leadline.stores.entity_degrees import Degree, degrees
-from leadline.stores.entity_graph_schema import graph_chunks, graph_mentions
+from leadline.stores.entity_graph_schema import any_of, graph_chunks, graph_mentions, text_list
 from leadline.stores.entity_walk import Mention, rarity, tie
 
 ENOUGH_DIRECT = 200  # chunks the entities of the question lead to, the ones that mention them most
@@ -56,7 +56,7 @@ _HOLDERS_WITH_FIELDS = (
 )
 _FURTHER = (
     select(*_MENTION)
-    .where(_MINE, graph_mentions.c.entity.in_(bindparam("entities", expanding=True)))
+    .where(_MINE, any_of(graph_mentions.c.entity, "entities"))
     .order_by(graph_mentions.c.entity.desc(), *_FIRST)
 )
 _FURTHER_WITH_FIELDS = _FURTHER.add_columns(graph_chunks.c.fields).join(graph_chunks, _SAME_CHUNK)
@@ -98,12 +98,11 @@ class Reader:
         statement = _FURTHER_WITH_FIELDS if self.where else _FURTHER
         mentions: list[Mention] = []
         left = dict.fromkeys(entities, limit)
-        for batch in batched(entities):
-            for row in self._all(statement, entities=batch):
-                chunk_id, entity = row[0], row[1]
-                if left[entity] and chunk_id not in without and self._passes(row):
-                    left[entity] -= 1
-                    mentions.append(Mention(chunk_id, entity, row[2], row[3]))
+        for row in self._all(statement, entities=text_list(entities)):
+            chunk_id, entity = row[0], row[1]
+            if left[entity] and chunk_id not in without and self._passes(row):
+                left[entity] -= 1
+                mentions.append(Mention(chunk_id, entity, row[2], row[3]))
         return mentions
 
     def _passes(self, row: Sequence[Any]) -> bool:
