@@ -90,7 +90,7 @@ def _seen_by(document: Document, leg: Leg, place: int) -> Document:
 def _merge(documents: Iterable[Document], k: int) -> list[Document]:
     by_chunk = [_one_of(same) for same in _grouped(documents, _chunk_id)]
     by_chunk.sort(key=lambda d: _order(d, k))
-    by_text = [_one_of(same) for same in _grouped(by_chunk, _text_key)]
+    by_text = [_one_of(same) for same in _of_equal_text(by_chunk)]
     return sorted(by_text, key=lambda d: _order(d, k))
 
 
@@ -99,6 +99,16 @@ def _grouped(documents: Iterable[Document], key: Callable[[Document], Hashable])
     for document in documents:
         groups.setdefault(key(document), []).append(document)
     return groups.values()
+
+
+def _of_equal_text(documents: Iterable[Document]) -> Iterable[list[Document]]:
+    """Whole texts are looked at only where the first words are the same."""
+    for alike in _grouped(documents, _first_words):
+        yield from [alike] if len(alike) == 1 else _grouped(alike, _text_key)
+
+
+def _first_words(document: Document) -> Hashable:
+    return tuple(unicodedata.normalize("NFC", word) for word in document["content"].split(None, 3)[:3])
 
 
 def _chunk_id(document: Document) -> str:

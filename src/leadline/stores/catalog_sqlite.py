@@ -59,6 +59,7 @@ class SqliteFile:
         engine = create_engine(
             URL.create("sqlite", database=str(self._path)),
             connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+            pool_use_lifo=True,  # the connection that was used last has the pages that were read last
         )
         event.listen(engine, "connect", _on_connect)
         event.listen(engine, "begin", _on_begin)

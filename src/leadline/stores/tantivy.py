@@ -229,7 +229,7 @@ class TantivyStore:
                 if len(found) >= k and (score < found[k - 1][0] or len(found) >= k + LONGEST_TIE):
                     return _ranked(found, k)
                 document = searcher.doc(address)
-                if filters.matches(where, tantivy_schema.fields(document)):
+                if not where or filters.matches(where, tantivy_schema.fields(document)):
                     found.append((score, document["chunk_id"][0]))
             if len(hits) < wanted or wanted == searcher.num_docs:
                 return _ranked(found, k)
