@@ -194,6 +194,20 @@ async def test_a_save_that_came_to_its_end_is_kept(tmp_path: Path) -> None:
     assert await held(tmp_path / "two") == names(1100) | {"c90000"}
 
 
+async def test_another_collection_is_opened_in_the_middle(tmp_path: Path) -> None:
+    """Two stores of one process may share a folder: opening or closing one takes nothing back from the other."""
+    async with ChromaVectorStore(path=tmp_path, collection="one") as one:
+        await one.upsert(records(0, 990))
+        chroma_undo.Undo(tmp_path, lambda size: None).before(10)  # as if it were about to save
+        kept = [*(tmp_path / chroma_undo.FOLDER).iterdir()]
+        (segment(tmp_path) / "length.bin").write_bytes(b"being written")
+        async with ChromaVectorStore(path=tmp_path, collection="two") as two:
+            assert await two.all_ids() == set()
+            assert (segment(tmp_path) / "length.bin").read_bytes() == b"being written"
+        assert len(kept) == 1
+        assert [*(tmp_path / chroma_undo.FOLDER).iterdir()] == kept
+
+
 async def test_no_copy_is_left_beside_an_open_folder(tmp_path: Path) -> None:
     """A copy is there only while a save may be under way: it takes as much room as the vectors."""
     copies = []

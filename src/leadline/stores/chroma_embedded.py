@@ -112,18 +112,28 @@ class EmbeddedChroma:
 
     def _open(self) -> None:
         with self._system_named():
-            self._undo.restore()
+            self._undo.open()
+        try:
+            self._look_over()
+            with self._errors_named(reading=True):
+                self._client = self._connected()
+        except BaseException:
+            self._undo.release()
+            raise
+
+    def _look_over(self) -> None:
+        with self._system_named():
             chroma_files.check(self._folder)
             self._folder.mkdir(parents=True, exist_ok=True)
             if not (self._folder / DATABASE).exists():
                 self.check_room(0)
-        with self._errors_named(reading=True):
-            try:
-                self._client = chromadb.PersistentClient(
-                    str(self._folder), Settings(anonymized_telemetry=False), self._tenant, self._database
-                )
-            except NotFoundError:
-                raise no_database(self.place, self._tenant, self._database) from None
+
+    def _connected(self) -> Any:
+        settings = Settings(anonymized_telemetry=False)
+        try:
+            return chromadb.PersistentClient(str(self._folder), settings, self._tenant, self._database)
+        except NotFoundError:
+            raise no_database(self.place, self._tenant, self._database) from None
 
     @contextmanager
     def _system_named(self) -> Iterator[None]:

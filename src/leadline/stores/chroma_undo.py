@@ -11,6 +11,8 @@ Changes no vector by itself, and must not run beside an open Chroma but between 
 
 import re
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,11 @@ LEFT JOIN max_seq_id saved ON saved.segment_id = segments.id WHERE segments.scop
 """
 
 
+# Folders that this process has open, by any number of clients: each may be in the middle of a save.
+_open: Counter[Path] = Counter()
+_opening = threading.Lock()
+
+
 @dataclass(frozen=True)
 class _Segment:
     """A vector segment as the database has it. `room` is how many more changes are made before one may save."""
@@ -49,25 +56,24 @@ class Undo:
         self._room = 0
         self._copied = False
 
-    def restore(self) -> None:
+    def open(self) -> None:
         """To be called before Chroma opens the folder: puts back what a killed process was saving.
 
-        Raises OSError, sqlite3.Error, and what `check_room` raises.
+        Raises OSError, sqlite3.Error, and what `check_room` raises; else `release` or `close` is to be called.
         """
-        copies = self._folder / FOLDER
-        if copies.is_dir():
-            saved = {segment.name: segment.saved for segment in self._segments()}
-            for copy in list(copies.iterdir()):
-                name, _, number = copy.name.partition("@")
-                if number != str(saved.get(name)):  # the save came to its end, or the copying didn't
-                    shutil.rmtree(copy)
-                    continue
-                shutil.rmtree(self._folder / name, ignore_errors=True)
-                shutil.copytree(copy, self._folder / name)
-        self.before(0)  # opened, Chroma makes the changes of its queue, and may save then
+        with _opening:
+            if not _open[self._key]:
+                self._put_back()
+                self.before(0)  # opened, Chroma makes the changes of its queue, and may save then
+            _open[self._key] += 1
+
+    def release(self) -> None:
+        """To be called when Chroma could not be opened. Keeps the copies."""
+        with _opening:
+            _open[self._key] -= 1
 
     def before(self, changes: int) -> None:
-        """To be called before so many changes. Raises as `restore`; nothing was changed then."""
+        """To be called before so many changes. Raises as `open`; nothing was changed then."""
         self._room -= changes
         if self._room > 0:
             return
@@ -90,8 +96,27 @@ class Undo:
 
     def close(self) -> None:
         """To be called when Chroma was closed in order."""
-        shutil.rmtree(self._folder / FOLDER, ignore_errors=True)
+        self.release()
+        if not _open[self._key]:
+            shutil.rmtree(self._folder / FOLDER, ignore_errors=True)
         self._copied = False
+
+    @property
+    def _key(self) -> Path:
+        return self._folder.resolve()
+
+    def _put_back(self) -> None:
+        copies = self._folder / FOLDER
+        if not copies.is_dir():
+            return
+        saved = {segment.name: segment.saved for segment in self._segments()}
+        for copy in list(copies.iterdir()):
+            name, _, number = copy.name.partition("@")
+            if number != str(saved.get(name)):  # the save came to its end, or the copying didn't
+                shutil.rmtree(copy)
+                continue
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+            shutil.copytree(copy, self._folder / name)
 
     def _segments(self) -> Iterator[_Segment]:
         for name, saved, waiting, *settings in chroma_database.rows(self._folder, SEGMENTS):
