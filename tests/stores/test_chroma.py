@@ -47,6 +47,20 @@ async def test_other_metrics_rise_too(metric: str, scores: list[float], tmp_path
     assert [hit.score for hit in hits] == pytest.approx(scores, abs=1e-5)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "l2", "ip"])
+async def test_equal_vectors_are_all_found(metric: str, tmp_path: Path) -> None:
+    """However few of them a filter lets through, also after others were deleted: a graph may not lead to them."""
+    async with ChromaVectorStore(path=tmp_path, metric_type=metric) as store:  # type: ignore[arg-type]  # parametrised
+        await store.upsert([chunk(f"old{n}", X, place=n) for n in range(400)])
+        await store.delete([f"old{n}" for n in range(400)])
+        await store.upsert([chunk(f"c{n}", X, place=n) for n in range(1500)])
+        for n in range(0, 1500, 50):
+            hits = await store.search(X + Y, k=20, where={"place": {"$in": [n, n + 1]}})
+            assert [hit.chunk_id for hit in hits] == [f"c{n}", f"c{n + 1}"]
+            expected = {"cosine": np.sqrt(0.5), "l2": -1, "ip": 1}[metric]
+            assert [hit.score for hit in hits] == pytest.approx([expected, expected], abs=1e-5)
+
+
 async def test_best_vector_of_a_chunk_counts(tmp_path: Path) -> None:
     """A chunk of several vectors is one hit, and is counted, replaced and deleted as one."""
     async with ChromaVectorStore(path=tmp_path) as store:

@@ -1,7 +1,7 @@
 """One search in a Chroma collection: asked of Chroma, filtered, and widened until enough chunks pass."""
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +10,11 @@ from leadline.stores import chroma_payloads, filters
 from leadline.stores.base import Hit, Vector, Where
 
 Metric = Literal["cosine", "l2", "ip"]
+# So many vectors are compared one by one where the graph found too few. Between equal vectors, and after deletions, not
+# every vector can be reached through a graph; with a narrow filter that may be all of those that pass.
+FEW = 5000
+
+Rows = list[tuple[str | None, float]]
 
 
 class Question:
@@ -39,7 +44,7 @@ class Question:
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[: self._k]
         return [Hit(chunk_id, score, rank) for rank, (chunk_id, score) in enumerate(best)]
 
-    async def _nearest(self, ask: Callable[..., Awaitable[Any | None]], n: int) -> list[tuple[str | None, float]]:
+    async def _nearest(self, ask: Callable[..., Awaitable[Any | None]], n: int) -> Rows:
         """(chunk id, score) of the `n` nearest vectors; without an id where the filter turns the chunk down."""
         rows = await ask(
             "query",
@@ -52,11 +57,37 @@ class Question:
             return []
         ids, distances = rows["ids"][0], rows["distances"][0]
         payloads = rows["metadatas"][0] if self._where else [{}] * len(ids)
+        found = self._rows(ids, map(self._score, distances), payloads)
+        return found if len(found) >= n else await self._compared(ask, n, found)
+
+    async def _compared(self, ask: Callable[..., Awaitable[Any | None]], n: int, found: Rows) -> Rows:
+        """`found`, or more than that where there is more and it isn't too much to be compared one by one."""
+        rows = await ask("get", where=self._native, limit=FEW + 1, include=["embeddings", "metadatas"])
+        if rows is None or not len(found) < len(rows["ids"]) <= FEW:
+            return found
+        scores = self._scores(np.asarray(rows["embeddings"], dtype=np.float32))
+        order = np.argsort(-scores, kind="stable")[:n]
+        payloads = [rows["metadatas"][row] or {} for row in order]
+        return self._rows([rows["ids"][row] for row in order], scores[order].tolist(), payloads)
+
+    def _rows(self, ids: Iterable[str], scores: Iterable[float], payloads: Iterable[Any]) -> Rows:
         return [
-            (chroma_payloads.chunk_of(vector_id) if passes else None, self._score(distance))
-            for vector_id, distance, payload in zip(ids, distances, payloads, strict=True)
+            (chroma_payloads.chunk_of(vector_id) if passes else None, score)
+            for vector_id, score, payload in zip(ids, scores, payloads, strict=True)
             for passes in [filters.matches(self._where, chroma_payloads.fields(payload))]
         ]
+
+    def _scores(self, vectors: Vector) -> Vector:
+        """The score of each row."""
+        scores: Vector
+        if self._metric == "l2":
+            scores = -np.square(vectors - self._vector).sum(axis=1)
+        elif self._metric == "ip":
+            scores = vectors @ self._vector
+        else:
+            lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(self._vector)
+            scores = np.clip(vectors @ self._vector / lengths, -1.0, 1.0)
+        return scores
 
     def _score(self, distance: float) -> float:
         if self._metric == "l2":
