@@ -4,9 +4,11 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
+from leadline.errors import StoreError
 from leadline.graph.redaction import sweep
 from leadline.graph.threads import open_threads
 from leadline.nodes.origins import answer_message
@@ -39,3 +41,23 @@ async def test_copies_in_unused_space_go_too(tmp_path: Path) -> None:
         assert bytes_in(tmp_path).count(b"gone gone") > 3000
         assert await sweep(threads, still_there) == 1
         assert b"gone gone" not in bytes_in(tmp_path)
+
+
+async def test_a_conversation_that_cannot_be_read_keeps_no_other(tmp_path: Path) -> None:
+    """The others are rid of what was deleted, and the error says that one may hold it still."""
+
+    async def still_there(origins: Any) -> set[str]:
+        return set()
+
+    async with open_threads(tmp_path / "threads.db") as threads:
+        for thread in ("a", "torn", "z"):
+            origin = Origin(chunk_id="c", doc_id="d", file_hash="f")
+            said = [HumanMessage("q", id="q"), answer_message(f"gone {thread}", answer_from=[origin], question_from=[])]
+            state: Any = {**empty_checkpoint(), "channel_values": {"messages": said}}
+            await threads.aput({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, state, {}, {})
+        await threads.conn.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'torn'")
+        await threads.conn.commit()
+        with pytest.raises(StoreError, match="1 of the stored conversations can't be read"):
+            await sweep(threads, still_there)
+    assert b"gone a" not in bytes_in(tmp_path)
+    assert b"gone z" not in bytes_in(tmp_path)

@@ -92,6 +92,31 @@ class Broken:
         raise StoreError(f"no {query} of {k} under {where}")
 
 
+async def test_a_batch_of_texts_that_fails_is_no_leg_s_end(
+    kb: KnowledgeBase, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then each leg has its texts fetched alone: only the one whose texts can't be had fails."""
+    await kb.put([draft("a.md", *(f"Acme Corp fact {i}." for i in range(6)))])
+    legs = kb.retrievers()
+    alone = {name: await leg.search("acme corp", k=3) for name, leg in legs.items()}
+    content = kb._current._opened.content
+    real = content.fetch
+    bad = alone["graph"][0]["metadata"]["chunk_id"]
+
+    async def fetch(ids: Sequence[str]) -> dict[str, str]:
+        if bad in ids:
+            raise StoreError("one object can't be read")
+        return await real(ids)
+
+    monkeypatch.setattr(content, "fetch", fetch)
+    found = await retrievers.search_all(legs, "acme corp", k=3)
+    for name, documents in alone.items():
+        if bad in {document["metadata"]["chunk_id"] for document in documents}:
+            assert isinstance(found[name], StoreError)
+        else:
+            assert found[name] == documents
+
+
 async def test_legs_asked_together_answer_as_each_alone(
     kb: KnowledgeBase, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from leadline.errors import StoreError
 from leadline.stores import chroma_undo
 from leadline.stores.base import ChunkRecord
 from leadline.stores.chroma import ChromaVectorStore
+from leadline.stores.chroma_embedded import EmbeddedChroma
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = int(os.environ.get("LEADLINE_CRASH_ROUNDS") or 10) // 5
@@ -178,6 +179,44 @@ async def test_half_a_copy_is_not_put_back(folder: Path) -> None:
     shutil.copytree(copy, segment(folder), dirs_exist_ok=True)
     (copy / "data_level0.bin").write_bytes(b"half")
     copy.rename(copy.with_name("unfinished"))
+    assert await held(folder) == names(1990) | {"c90000"}
+
+
+def test_killed_while_it_closes(torn: Path, tmp_path: Path) -> None:
+    """Half of a copy that was being thrown away is not put back: the folder was whole by then."""
+    program = """
+import asyncio, os, shutil, signal, sys
+from pathlib import Path
+from leadline.stores.chroma import ChromaVectorStore
+async def main(folder, step):
+    async with ChromaVectorStore(path=folder) as store:
+        await store.count()
+        real, seen = os.unlink, []
+        def unlink(*args, **options):
+            seen.append(args)
+            if len(seen) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(*args, **options)
+        os.unlink = unlink
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+    for step in range(1, 6):
+        folder = shutil.copytree(torn, tmp_path / f"vector{step}")
+        done = subprocess.run([sys.executable, "-c", program, str(folder), str(step)], cwd=ROOT, check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert asyncio.run(held(folder)) == names(1990) | {"c90000"}
+
+
+async def test_a_cancelled_opening_is_none(torn: Path, tmp_path: Path) -> None:
+    """The folder doesn't count as open, so that what is killed later is taken back in the same process too."""
+    folder = shutil.copytree(torn, tmp_path / "vector")
+    opening = asyncio.create_task(EmbeddedChroma(folder, "default_tenant", "default_database").open())
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    shutil.rmtree(folder)
+    shutil.copytree(torn, folder)
     assert await held(folder) == names(1990) | {"c90000"}
 
 

@@ -29,10 +29,14 @@ async def sweep(threads: ThreadSaver, still_there: StillThere) -> int:
     """`forget_deleted`, in open conversations.
 
     A conversation in which a run is on can get its old answers back when that ends; its next turn takes them out.
+    One that can't be read is left as it is, and told of when the others are done.
     """
-    changed = 0
+    changed = unread = 0
     try:
         async for stored in threads.last_states():
+            if stored is None:
+                unread += 1
+                continue
             values = stored.checkpoint["channel_values"]
             kept = await usable(values.get("messages", []), values.get("result"), still_there)
             if kept.removed:
@@ -43,4 +47,9 @@ async def sweep(threads: ThreadSaver, still_there: StillThere) -> int:
         raise StoreError(f"The conversations can't be searched for what was deleted: {error}.") from error
     if changed or await threads.owes_purge():
         await threads.purge()
+    if unread:
+        raise StoreError(
+            f"{unread} of the stored conversations can't be read, so that they may hold what was deleted.",
+            hint="The log names them. Delete the file threads.db if they are of no use.",
+        )
     return changed

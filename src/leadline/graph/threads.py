@@ -54,14 +54,19 @@ class ThreadSaver(AsyncSqliteSaver):
     ) -> None:
         """Stores nothing: a run that was left unfinished is never resumed, the next question begins anew."""
 
-    async def last_states(self) -> AsyncIterator[CheckpointTuple]:
-        """The last state of each conversation."""
+    async def last_states(self) -> AsyncIterator[CheckpointTuple | None]:
+        """The last state of each conversation; None where it can't be read."""
         async with self.lock, self.conn.execute("SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints") as rows:
             threads = await rows.fetchall()
         for thread_id, namespace in threads:
-            stored = await self.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
-            if stored is not None:
-                yield stored
+            try:
+                stored = await self.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
+            except sqlite3.Error:
+                raise
+            except Exception as error:  # noqa: BLE001 - a named degrade: the others can be read
+                log.warning("The conversation %s can't be read: %s", thread_id, error)
+                stored = None
+            yield stored
 
     async def rewrite(self, stored: CheckpointTuple, values: dict[str, Any]) -> None:
         """Puts other values into a stored state, under its own id: a run that began from it goes on undisturbed."""

@@ -6,8 +6,9 @@ Knows how many hits to ask for so that enough of them are live. Doesn't rank: th
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from leadline.errors import TextMissing
 from leadline.knowledge.current import Current
@@ -92,21 +93,19 @@ async def search_all(
 
     As if each were asked by its `search`, but the texts of what a collection's own legs found come in one batch.
     """
-    own = [leg for leg in retrievers.values() if isinstance(leg, OWN)]
-    together = own if len({id(leg.current) for leg in own}) == 1 else []
-    names = {id(leg): name for name, leg in retrievers.items()}
-    alone = [leg for leg in retrievers.values() if leg not in together]
-    answers = await asyncio.gather(
-        _search_together(together, query, k, where),
-        *(leg.search(query, k=k, where=where) for leg in alone),
+    own = {name: leg for name, leg in retrievers.items() if type(leg) in OWN}
+    together = cast("dict[str, Leg]", own) if len({id(cast("Leg", leg).current) for leg in own.values()}) == 1 else {}
+    alone = {name: leg for name, leg in retrievers.items() if name not in together}
+    first, *rest = await asyncio.gather(
+        _search_together(list(together.values()), query, k, where),
+        *(leg.search(query, k=k, where=where) for leg in alone.values()),
         return_exceptions=True,
     )
-    found = dict(zip([names[id(leg)] for leg in alone], answers[1:], strict=True))
-    first = answers[0]
+    found: dict[str, list[Document] | BaseException] = dict(zip(alone, cast("list[Any]", rest), strict=True))
     if isinstance(first, BaseException):
-        found |= {names[id(leg)]: first for leg in together}
+        found |= dict.fromkeys(together, first)
     else:
-        found |= dict(zip([names[id(leg)] for leg in together], first, strict=True))
+        found |= dict(zip(together, cast("list[Any]", first), strict=True))
     return {name: found[name] for name in retrievers}
 
 
@@ -149,14 +148,17 @@ async def _search_together(
         return []
     async with legs[0].current.use() as opened:
         hits = await asyncio.gather(*(leg.hits(opened, query, k, where) for leg in legs), return_exceptions=True)
-        fetched = await _fetch(opened, [hit for found in hits if not isinstance(found, BaseException) for hit in found])
+        wanted = [hit for found in hits if not isinstance(found, BaseException) for hit in found]
+        fetched: _Fetched | None = None
+        with suppress(Exception):  # a named degrade: one hit that can't be fetched is not the other legs' concern
+            fetched = await _fetch(opened, wanted)
 
         async def answer(leg: Leg, found: list[Hit] | BaseException) -> list[Document]:
             if isinstance(found, BaseException):
                 raise found
-            if len(found) == k and any(hit.chunk_id not in fetched.chunks for hit in found):
+            if fetched is None or (len(found) >= k and any(hit.chunk_id not in fetched.chunks for hit in found)):
                 return await _live(opened, leg, query, k, where)
-            return await _checked(opened, found, fetched, leg.name)
+            return (await _checked(opened, found, fetched, leg.name))[:k]
 
         return await asyncio.gather(*map(answer, legs, hits), return_exceptions=True)
 

@@ -48,12 +48,18 @@ class EmbeddedChroma:
 
     async def open(self) -> None:
         """Looks the folder over, then opens it."""
-        await asyncio.to_thread(self._open)
+        opening = asyncio.create_task(asyncio.to_thread(self._open))
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:  # a thread can't be: what it opened is closed again
+            await asyncio.wait([opening])
+            if opening.exception() is None:
+                await self.close()
+            raise
 
     async def close(self) -> None:
         """Closes the folder."""
-        await asyncio.to_thread(self._client.close)
-        await asyncio.to_thread(self._undo.close)
+        await asyncio.to_thread(self._close)
 
     async def batch_limit(self) -> int:
         """What SQLite's limit of variables a statement leaves."""
@@ -120,6 +126,14 @@ class EmbeddedChroma:
         except BaseException:
             self._undo.release()
             raise
+
+    def _close(self) -> None:
+        try:
+            self._client.close()
+        except BaseException:
+            self._undo.release()
+            raise
+        self._undo.close()
 
     def _look_over(self) -> None:
         with self._system_named():

@@ -33,9 +33,11 @@ LEFT JOIN max_seq_id saved ON saved.segment_id = segments.id WHERE segments.scop
 """
 
 
-# Folders that this process has open, by any number of clients: each may be in the middle of a save.
-_open: Counter[Path] = Counter()
-_opening = threading.Lock()
+# Of the folders that this process has open: by how many clients, each of which may be in the middle of a save, and how
+# many more changes any of them may make before one saves.
+_clients: Counter[Path] = Counter()
+_rooms: dict[Path, int] = {}
+_alone = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -52,71 +54,74 @@ class Undo:
 
     def __init__(self, folder: Path, check_room: Callable[[int], None]) -> None:
         self._folder = folder
+        self._copies = folder / FOLDER
         self._check_room = check_room
-        self._room = 0
-        self._copied = False
 
     def open(self) -> None:
         """To be called before Chroma opens the folder: puts back what a killed process was saving.
 
         Raises OSError, sqlite3.Error, and what `check_room` raises; else `release` or `close` is to be called.
         """
-        with _opening:
-            if not _open[self._key]:
+        with _alone:
+            if not _clients[self._key]:
                 self._put_back()
+                _rooms[self._key] = 0
                 self.before(0)  # opened, Chroma makes the changes of its queue, and may save then
-            _open[self._key] += 1
+            _clients[self._key] += 1
 
     def release(self) -> None:
-        """To be called when Chroma could not be opened. Keeps the copies."""
-        with _opening:
-            _open[self._key] -= 1
+        """To be called when Chroma could not be opened, or closed. Keeps the copies."""
+        with _alone:
+            _clients[self._key] -= 1
 
     def before(self, changes: int) -> None:
         """To be called before so many changes. Raises as `open`; nothing was changed then."""
-        self._room -= changes
-        if self._room > 0:
-            return
-        segments = list(self._segments())
-        for segment in segments:
-            if segment.room <= changes:
-                self._copy(segment)
-        self._room = min((segment.room for segment in segments), default=1) - changes
+        with _alone:
+            _rooms[self._key] = _rooms.get(self._key, 0) - changes
+            if _rooms[self._key] > 0:
+                return
+            segments = list(self._segments())
+            for segment in segments:
+                if segment.room <= changes:
+                    self._copy(segment)
+            _rooms[self._key] = min((segment.room for segment in segments), default=1) - changes
 
     def after(self) -> None:
         """To be called after a change: a copy is of no use once Chroma has saved."""
-        if not self._copied:
-            return
-        current = {f"{segment.name}@{segment.saved}" for segment in self._segments()}
-        copies = list((self._folder / FOLDER).iterdir())
-        for copy in copies:
-            if copy.name not in current:
-                shutil.rmtree(copy)
-        self._copied = any(copy.name in current for copy in copies)
+        with _alone:
+            if not self._copies.is_dir():
+                return
+            current = {f"{segment.name}@{segment.saved}" for segment in self._segments()}
+            for copy in list(self._copies.iterdir()):
+                if copy.name not in current:
+                    shutil.rmtree(copy)
 
     def close(self) -> None:
         """To be called when Chroma was closed in order."""
-        self.release()
-        if not _open[self._key]:
-            shutil.rmtree(self._folder / FOLDER, ignore_errors=True)
-        self._copied = False
+        with _alone:
+            self.release()
+            if _clients[self._key] or not self._copies.is_dir():
+                return
+            for copy in list(self._copies.iterdir()):
+                # Half of a copy must not pass for one, should this process be killed now.
+                shutil.rmtree(copy.rename(copy.with_name(f"gone-{copy.name.replace('@', '-')}")))
+            self._copies.rmdir()
 
     @property
     def _key(self) -> Path:
         return self._folder.resolve()
 
     def _put_back(self) -> None:
-        copies = self._folder / FOLDER
-        if not copies.is_dir():
+        if not self._copies.is_dir():
             return
-        saved = {segment.name: segment.saved for segment in self._segments()}
-        for copy in list(copies.iterdir()):
-            name, _, number = copy.name.partition("@")
-            if number != str(saved.get(name)):  # the save came to its end, or the copying didn't
+        saved = {f"{segment.name}@{segment.saved}": segment.name for segment in self._segments()}
+        for copy in list(self._copies.iterdir()):
+            if copy.name not in saved:  # the save came to its end, or the copying didn't
                 shutil.rmtree(copy)
                 continue
-            shutil.rmtree(self._folder / name, ignore_errors=True)
-            shutil.copytree(copy, self._folder / name)
+            segment = self._folder / saved[copy.name]
+            shutil.rmtree(segment, ignore_errors=True)
+            shutil.copytree(copy, segment)
 
     def _segments(self) -> Iterator[_Segment]:
         for name, saved, waiting, *settings in chroma_database.rows(self._folder, SEGMENTS):
@@ -124,15 +129,15 @@ class Undo:
             yield _Segment(name, int(saved), min(found, default=DEFAULT_THRESHOLD) - waiting)
 
     def _copy(self, segment: _Segment) -> None:
-        copy = self._folder / FOLDER / f"{segment.name}@{segment.saved}"
-        if not copy.is_dir():
-            original = self._folder / segment.name
-            self._check_room(sum(path.stat().st_size for path in original.glob("*")))
-            unfinished = copy.with_name("unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            if original.is_dir():
-                shutil.copytree(original, unfinished)
-            else:
-                unfinished.mkdir(parents=True)
-            unfinished.rename(copy)
-        self._copied = True
+        copy = self._copies / f"{segment.name}@{segment.saved}"
+        if copy.is_dir():
+            return
+        original = self._folder / segment.name
+        self._check_room(sum(path.stat().st_size for path in original.glob("*")))
+        unfinished = copy.with_name("unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if original.is_dir():
+            shutil.copytree(original, unfinished)
+        else:
+            unfinished.mkdir(parents=True)
+        unfinished.rename(copy)
