@@ -1,6 +1,6 @@
 """Exports the trained cross-encoder as one int8 ONNX file, and the exported weights as a folder for other libraries.
 
-    python training/export_cross_encoder.py [--source training/work/cross/model] [--target DIR]
+    python training/export_cross_encoder.py [--source training/scratch/cross/model] [--target DIR]
     python training/export_cross_encoder.py --as-folder DIR
 
 The first form writes `src/leadline/models/weights/cross/model.onnx` and prints what the code that loads it has to pin.
@@ -26,7 +26,7 @@ from crossencoder import MAX_TOKENS, TOKENIZER
 from export_embedder import fuse_and_quantise
 
 TARGET = Path(__file__).parent.parent / "src/leadline/models/weights/cross"
-SOURCE = Path(__file__).parent / "work" / "cross" / "model"
+SOURCE = Path(__file__).parent / "scratch" / "cross" / "model"
 # Entries of the file's own description: where each weight went, and the architecture.
 PLACES, CONFIG = "leadline.places", "leadline.config"
 NEAR = 0.99  # cosine of a weight and its 8-bit form

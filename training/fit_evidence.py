@@ -4,7 +4,7 @@
 
 DIR holds the judged sets that `judged.py` names. Needs the training packages: bm25s, scikit-learn. Writes
 `src/leadline/models/weights/evidence` and prints what the code that loads the files has to pin. Similarities are kept
-under `training/work`, so that a second run is quick.
+under `training/scratch`, so that a second run is quick.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 The negatives are passages that the sets themselves name (of the same article, disease, story), passages that our own
 keyword and dense legs find in the set, and the positive passage held against the question altered by rule. Writes
-`training/work/questions.jsonl`, the same file every time; about ten minutes on two cores, mostly for the vectors.
+`training/scratch/questions.jsonl`, the same file every time; about ten minutes on two cores, mostly for the vectors.
 Evaluation questions are never read.
 """
 
@@ -25,7 +25,7 @@ from leadline.models.minilm import MiniLM
 from leadline.stores import open_lexical_store, open_vector_store
 from leadline.stores.base import ChunkRecord
 
-TARGET = Path(__file__).parent / "work" / "questions.jsonl"
+TARGET = Path(__file__).parent / "scratch" / "questions.jsonl"
 # Questions drawn a set. Left out for want of a stated licence: squad_train_kou, conditionalqa_train, mediqa2019.
 COUNTS = {
     "squad_train_part": 4500,

