@@ -142,12 +142,12 @@ async def test_full_disk_is_told_before_the_engine_meets_it(tmp_path: Path, monk
     async with QdrantVectorStore(path=tmp_path) as store:
         await store.upsert(records(5))
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=30 * 2**20))
-        with pytest.raises(StoreError, match="30 MB left"):
+        with pytest.raises(StoreError, match="30 MiB are left"):
             await store.upsert(records(9))
         assert await store.delete(["c00004"]) == 1
         assert len(await store.search(question(), k=9)) == 4
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2**20))
-    with pytest.raises(StoreError, match="1 MB left"):
+    with pytest.raises(StoreError, match="1 MiB are left"):
         await QdrantVectorStore(path=tmp_path).__aenter__()
     monkeypatch.undo()
     async with QdrantVectorStore(path=tmp_path) as store:

@@ -4,7 +4,6 @@ Chroma takes no lock: two processes on one folder lose vectors without an error,
 """
 
 import asyncio
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,19 +15,20 @@ from chromadb.config import Settings
 from chromadb.errors import ChromaError, InternalError, NotFoundError
 
 from leadline.errors import StoreError
-from leadline.stores import chroma_files, index_files
+from leadline.stores import chroma_files, index_files, room
 from leadline.stores.chroma_client import Vanished, no_database
 from leadline.stores.chroma_database import DATABASE
 from leadline.stores.chroma_undo import Undo
 
-# Chroma 1.5.9 may never return from a write to a full disk, so it isn't let near one. It keeps what is written in its
-# queue, its journal and its index at the same time.
+# Chroma 1.5.9 may never return from a write to a full disk, or lose what is written after it, so it isn't let near one.
+# It keeps what is written in its queue, its journal and its index at the same time, and beside it the chunks' fields.
 COPIES = 3
+FIELDS = 2**20
 MARGIN = 32 * 2**20
 # Methods of a collection that Chroma may save after.
 CHANGES = ("upsert", "delete")
 # What the system says when it lets nobody write: no sign that the files are damaged.
-OF_THE_SYSTEM = ("disk is full", "disk I/O error", "readonly database", "unable to open database", "os error")
+OF_THE_SYSTEM = ("disk is full", "disk I/O error", "readonly database", "unable to open database", "locked", "os error")
 
 
 class EmbeddedChroma:
@@ -40,6 +40,7 @@ class EmbeddedChroma:
         self._database = database
         self._client: Any = None
         self._undo = Undo(folder, self.check_room)
+        self._failed = False
 
     @property
     def place(self) -> str:
@@ -98,20 +99,36 @@ class EmbeddedChroma:
                 return await asyncio.to_thread(self._change, method, arguments)
             return await asyncio.to_thread(method, **arguments)
 
-    def check_room(self, size: int) -> None:
-        """Raises StoreError unless the disk has room for `size` bytes and what Chroma needs besides."""
-        free = shutil.disk_usage(self._folder).free
-        if free < COPIES * size + MARGIN:
+    def check_room(self, size: int, growth: int = 0) -> None:
+        """Raises StoreError unless the disk has room for `size` bytes of vectors and what Chroma needs besides.
+
+        `growth` is by how much a save makes its files longer.
+        """
+        more = COPIES * size + growth + FIELDS
+        files = (path for pattern in ("*", "*/*") for path in self._folder.glob(pattern) if path.is_file())
+        longest = max((path.stat().st_size for path in files), default=0)
+        lacking = room.lacking(self._folder, more + MARGIN, largest=longest + more)
+        if lacking:
             raise StoreError(
-                f"The disk of the Chroma folder {self._folder} is full: {free // 2**20} MiB are left. "
-                "Nothing of what it holds is lost.",
+                f"The disk of the Chroma folder {self._folder} is full: {lacking}. Nothing of what it holds is lost.",
                 hint="Make room on it and try again.",
             )
 
     def _change(self, method: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        if self._failed:  # what it is given now it may acknowledge and then lose
+            raise StoreError(
+                f"Chroma at {self._folder} could not write and takes no more changes until it is opened anew.",
+                hint="Make room on its disk and start again.",
+            )
         with self._system_named():
-            self._undo.before(len(arguments["ids"]))
-        result = method(**arguments)
+            growth = self._undo.before(len(arguments["ids"]))
+            if growth:
+                self.check_room(0, growth)
+        try:
+            result = method(**arguments)
+        except InternalError as error:
+            self._failed = any(sign in str(error) for sign in OF_THE_SYSTEM)
+            raise
         with self._system_named():
             self._undo.after()
         return result
@@ -149,6 +166,12 @@ class EmbeddedChroma:
         except NotFoundError:
             raise no_database(self.place, self._tenant, self._database) from None
 
+    def _could_not(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"Chroma at {self._folder} could not do it: {error}. Nothing of what it held is lost.",
+            hint="Look whether its disk is full and whether this user may write there, and try again.",
+        )
+
     @contextmanager
     def _system_named(self) -> Iterator[None]:
         try:
@@ -156,6 +179,8 @@ class EmbeddedChroma:
         except OSError as error:
             raise index_files.unusable(self._folder, error) from error
         except sqlite3.Error as error:
+            if any(sign in str(error) for sign in OF_THE_SYSTEM):
+                raise self._could_not(error) from error
             raise chroma_files.damaged(self._folder, f"{DATABASE}: {error}") from error
 
     @contextmanager
@@ -167,9 +192,6 @@ class EmbeddedChroma:
         except InternalError as error:
             if reading and not any(sign in str(error) for sign in OF_THE_SYSTEM):
                 raise chroma_files.damaged(self._folder, str(error)) from error
-            raise StoreError(
-                f"Chroma at {self._folder} could not do it: {error}. Nothing of what it held is lost.",
-                hint="Look whether its disk is full and whether this user may write there, and try again.",
-            ) from error
+            raise self._could_not(error) from error
         except ChromaError as error:
             raise StoreError(f"Chroma at {self._folder} refused: {error}.") from error

@@ -12,7 +12,6 @@ from leadline.errors import StoreDamaged
 from leadline.stores import chroma_database, chroma_links
 from leadline.stores.chroma_database import DATABASE
 
-SEGMENT_FILES = ("data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
 # Chroma notes up to which change it wrote a vector segment out (by default it does every 1,000 changes; until then its
 # files are mere room, and the vectors are read from the queue). What the collection has from before that change, and
 # still has, must be in the segment's files.
@@ -58,11 +57,11 @@ def _check_segment(segment: Path, vectors: int) -> None:
     head = chroma_links.header(segment)
     if not head.vectors and not vectors:  # nothing was moved here yet: all of it is in the database
         return
-    for name in SEGMENT_FILES:
+    for name in chroma_links.FILES:
         if not (segment / name).is_file():
             raise chroma_links.Broken(f"{name} is missing")
-    if not (segment / "index_metadata.pickle").stat().st_size:
-        raise chroma_links.Broken("index_metadata.pickle is empty")
+    if not (segment / chroma_links.IDS_FILE).stat().st_size:
+        raise chroma_links.Broken(f"{chroma_links.IDS_FILE} is empty")
     held = chroma_links.live_vectors(segment, head) if head.vectors else 0
     if held < vectors:
         raise chroma_links.Broken(f"{chroma_links.LEVEL_0_FILE} holds {held} vectors, not {vectors}")

@@ -17,17 +17,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.stores import chroma_database
+from leadline.errors import StoreError
+from leadline.stores import chroma_database, chroma_links
 
 FOLDER = "leadline-undo"
 DEFAULT_THRESHOLD = 1000
+# Bytes of a vector's component, and at most of what the files hold of each vector besides: links, id and number.
+WORD, LINKS = 4, 1000
 THRESHOLD = re.compile(r'"sync_threshold":\s*(\d+)')
 # Each vector segment, up to which change its files hold, how many changes wait in the queue, and its collection's
 # settings, which say how many make Chroma save.
 SEGMENTS = """
 SELECT segments.id, COALESCE(saved.seq_id, 0),
     (SELECT count(*) FROM embeddings_queue WHERE embeddings_queue.seq_id > COALESCE(saved.seq_id, 0)),
-    collections.*
+    COALESCE(collections.dimension, 0), collections.*
 FROM segments JOIN collections ON collections.id = segments.collection
 LEFT JOIN max_seq_id saved ON saved.segment_id = segments.id WHERE segments.scope = 'VECTOR'
 """
@@ -42,11 +45,14 @@ _alone = threading.RLock()
 
 @dataclass(frozen=True)
 class _Segment:
-    """A vector segment as the database has it. `room` is how many more changes are made before one may save."""
+    """A vector segment as the database has it. `room` is how many more changes are made before one may save, `waiting`
+    how many were made since the last save, of vectors of `width`."""
 
     name: str
     saved: int
     room: int
+    waiting: int
+    width: int
 
 
 class Undo:
@@ -74,27 +80,42 @@ class Undo:
         with _alone:
             _clients[self._key] -= 1
 
-    def before(self, changes: int) -> None:
-        """To be called before so many changes. Raises as `open`; nothing was changed then."""
+    def before(self, changes: int) -> int:
+        """To be called before so many changes; by how many bytes a save may make the files longer, 0 where none comes.
+
+        Raises as `open`; nothing was changed then.
+        """
         with _alone:
             _rooms[self._key] = _rooms.get(self._key, 0) - changes
             if _rooms[self._key] > 0:
-                return
+                return 0
             segments = list(self._segments())
-            for segment in segments:
-                if segment.room <= changes:
-                    self._copy(segment)
             _rooms[self._key] = min((segment.room for segment in segments), default=1) - changes
+            due = [segment for segment in segments if segment.room <= changes]
+            for segment in due:
+                self._copy(segment)
+            return sum((segment.waiting + changes) * (WORD * segment.width + LINKS) for segment in due)
 
     def after(self) -> None:
-        """To be called after a change: a copy is of no use once Chroma has saved."""
+        """To be called after a change: a copy is of no use once Chroma has saved.
+
+        Raises StoreError where the system wrote only a part of it, which Chroma doesn't notice.
+        """
         with _alone:
             if not self._copies.is_dir():
                 return
-            current = {f"{segment.name}@{segment.saved}" for segment in self._segments()}
-            for copy in list(self._copies.iterdir()):
-                if copy.name not in current:
-                    shutil.rmtree(copy)
+            current = {f"{segment.name}@{segment.saved}": segment.name for segment in self._segments()}
+            saved = [copy for copy in self._copies.iterdir() if copy.name not in current]
+            for copy in saved:
+                shutil.rmtree(copy)
+            names = {copy.name.partition("@")[0] for copy in saved}.intersection(current.values())
+            broken = sorted(name for name in names if not chroma_links.is_whole(self._folder / name))
+        if broken:
+            raise StoreError(
+                f"The disk of the Chroma folder {self._folder} didn't take all that was saved in {', '.join(broken)}. "
+                "Until the next save it is only in the memory of this process.",
+                hint="Make room there and go on writing, or start again and run `leadline verify --repair`.",
+            )
 
     def close(self) -> None:
         """To be called when Chroma was closed in order."""
@@ -124,9 +145,9 @@ class Undo:
             shutil.copytree(copy, segment)
 
     def _segments(self) -> Iterator[_Segment]:
-        for name, saved, waiting, *settings in chroma_database.rows(self._folder, SEGMENTS):
+        for name, saved, waiting, width, *settings in chroma_database.rows(self._folder, SEGMENTS):
             found = [int(each) for text in settings for each in THRESHOLD.findall(str(text))]
-            yield _Segment(name, int(saved), min(found, default=DEFAULT_THRESHOLD) - waiting)
+            yield _Segment(name, int(saved), min(found, default=DEFAULT_THRESHOLD) - waiting, waiting, width)
 
     def _copy(self, segment: _Segment) -> None:
         copy = self._copies / f"{segment.name}@{segment.saved}"
@@ -136,8 +157,7 @@ class Undo:
         self._check_room(sum(path.stat().st_size for path in original.glob("*")))
         unfinished = copy.with_name("unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        if original.is_dir():
-            shutil.copytree(original, unfinished)
-        else:
-            unfinished.mkdir(parents=True)
+        unfinished.mkdir(parents=True)
+        for path in original.glob("*"):
+            shutil.copyfile(path, unfinished / path.name)
         unfinished.rename(copy)

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from leadline.errors import StoreError
-from leadline.stores import index_files
+from leadline.stores import index_files, room
 from leadline.stores.qdrant_engine import Shape
 
 FORMAT = 1
@@ -93,10 +93,10 @@ def ensure_room(folder: Path, megabytes: int) -> None:
     The engine writes into mapped files that have no room on the disk yet: where there is none, the process dies.
     """
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    left = shutil.disk_usage(nearest).free // 2**20
-    if left < megabytes:
+    lacking = room.lacking(nearest, megabytes * 2**20)
+    if lacking:
         raise StoreError(
-            f"The disk of {folder} has {left} MB left, and Qdrant needs {megabytes} for that; nothing was written.",
+            f"The disk of {folder} is full: {lacking}, and Qdrant needs {megabytes}; nothing was written.",
             hint="Make room on it.",
         )
 
