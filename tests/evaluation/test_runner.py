@@ -9,7 +9,8 @@ import pytest
 from leadline.config import Settings, load_settings
 from leadline.errors import DatasetError
 from leadline.evaluation.datasets import CorpusDocument
-from leadline.evaluation.runner import draft_of, evaluate_retrieval
+from leadline.evaluation.index import draft_of
+from leadline.evaluation.runner import evaluate_retrieval
 from leadline.models import open_embedder
 
 SHARED = Path(os.environ.get("LEADLINE_SHARED", Path(__file__).parents[3] / "shared"))

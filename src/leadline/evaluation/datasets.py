@@ -8,13 +8,15 @@ import csv
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import DatasetError
 
 Qrels = dict[str, dict[str, int]]
+
+TOGETHER = "Check that the three files belong together."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +38,36 @@ class Dataset:
     """A collection with its judged queries.
 
     `queries` maps query ids to texts and holds only those with at least one relevant document: the others say
-    nothing about retrieval. `qrels` maps query id to document id to grade, grades above 0 only.
+    nothing about retrieval. `qrels` maps query id to document id to grade, grades above 0 only. `unanswerable` holds
+    the queries that are known to have no relevant document: marked with `"answerable": false` in their metadata, or
+    judged with no grade above 0. A query that nobody judged is in neither: many collections judge only a part of
+    their queries.
     """
 
     name: str
     documents: tuple[CorpusDocument, ...]
     queries: dict[str, str]
     qrels: Qrels
+    unanswerable: dict[str, str] = field(default_factory=dict)
 
     def sampled(self, n: int, *, seed: int) -> "Dataset":
-        """The same documents with `n` of the queries, drawn without replacement, the same ones for the same seed."""
-        if n >= len(self.queries):
-            return self
-        drawn = set(random.Random(seed).sample(sorted(self.queries), n))  # noqa: S311 - a sample, not a secret
-        return replace(self, queries={query: text for query, text in self.queries.items() if query in drawn})
+        """The same documents with `n` of `queries` and `n` of `unanswerable` (all where there are fewer).
+
+        Drawn without replacement, the same ones for the same seed.
+        """
+        return replace(self, queries=_drawn(self.queries, n, seed), unanswerable=_drawn(self.unanswerable, n, seed))
+
+    def require_judged(self) -> None:
+        """Raises DatasetError unless some query has a relevant document: without, retrieval can't be measured."""
+        if not self.queries:
+            raise DatasetError(f"{self.name}: no query is judged.", hint=TOGETHER)
 
 
 def load_dataset(folder: Path) -> Dataset:
-    """Reads a folder. Raises DatasetError naming the file and line of the first thing that is wrong."""
+    """Reads a folder. Raises DatasetError naming the file and line of the first thing that is wrong.
+
+    A collection without any query that is judged or marked as unanswerable is wrong too.
+    """
     documents = tuple(
         CorpusDocument(_text(row, "_id", at), _text(row, "title", at, required=False), _text(row, "text", at))
         for row, at in _json_lines(folder / "corpus.jsonl")
@@ -61,14 +75,29 @@ def load_dataset(folder: Path) -> Dataset:
     known = {document.id for document in documents}
     if len(known) < len(documents):
         raise DatasetError(f"{folder / 'corpus.jsonl'} repeats a document id.", hint="Each _id may stand once.")
-    texts = {_text(row, "_id", at): _text(row, "text", at) for row, at in _json_lines(folder / "queries.jsonl")}
-    qrels = _read_qrels(folder / "qrels.tsv")
+    rows = [(row, at) for row, at in _json_lines(folder / "queries.jsonl")]
+    texts = {_text(row, "_id", at): _text(row, "text", at) for row, at in rows}
+    marked = {row["_id"] for row, at in rows if _answerable(row, at) is False}
+    graded = _read_qrels(folder / "qrels.tsv")
+    qrels = {query: relevant for query, grades in graded.items() if (relevant := _relevant(grades))}
     queries = {query: text for query, text in texts.items() if query in qrels}
+    nothing = {query: text for query, text in texts.items() if query not in qrels and query in marked | graded.keys()}
     missing = {document for query in queries for document in qrels[query]} - known
-    if missing or not queries:
+    if missing or not (queries or nothing):
         what = f"{len(missing)} judged documents are not in the corpus" if missing else "no query is judged"
-        raise DatasetError(f"{folder}: {what}.", hint="Check that the three files belong together.")
-    return Dataset(folder.resolve().name, documents, queries, qrels)
+        raise DatasetError(f"{folder}: {what}.", hint=TOGETHER)
+    return Dataset(folder.resolve().name, documents, queries, qrels, nothing)
+
+
+def _drawn(queries: dict[str, str], n: int, seed: int) -> dict[str, str]:
+    if n >= len(queries):
+        return queries
+    drawn = set(random.Random(seed).sample(sorted(queries), n))  # noqa: S311 - a sample, not a secret
+    return {query: text for query, text in queries.items() if query in drawn}
+
+
+def _relevant(grades: dict[str, int]) -> dict[str, int]:
+    return {document: grade for document, grade in grades.items() if grade > 0}
 
 
 def _json_lines(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
@@ -91,7 +120,17 @@ def _text(row: dict[str, Any], key: str, at: str, *, required: bool = True) -> s
     return value
 
 
+def _answerable(row: dict[str, Any], at: str) -> bool | None:
+    """What the row says of itself; None where it says nothing."""
+    metadata = row.get("metadata") or {}
+    said = metadata.get("answerable") if isinstance(metadata, dict) else metadata
+    if said is None or isinstance(said, bool):
+        return said
+    raise DatasetError(f"{at}: metadata is no object, or its 'answerable' neither true nor false.")
+
+
 def _read_qrels(path: Path) -> Qrels:
+    """All grades, those of 0 and below too."""
     qrels: Qrels = {}
     with _opened(path) as lines:
         rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -99,8 +138,7 @@ def _read_qrels(path: Path) -> Qrels:
         for number, row in enumerate(rows, 2):
             try:
                 query, document, grade = row
-                if int(grade) > 0:
-                    qrels.setdefault(query, {})[document] = int(grade)
+                qrels.setdefault(query, {})[document] = int(grade)
             except ValueError:
                 raise DatasetError(f"{path}, line {number} is not query, document and a whole grade.") from None
     return qrels

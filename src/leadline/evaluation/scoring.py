@@ -12,7 +12,15 @@ Figures = dict[str, float]
 
 def source_ranking(documents: Sequence[Document], depth: int) -> list[str]:
     """The sources of ranked chunks, each at the place of its best chunk, cut at `depth`."""
-    return list(dict.fromkeys(str(document["metadata"]["doc_id"]) for document in documents))[:depth]
+    return list(dict.fromkeys(source for document in documents for source in sources_of(document)))[:depth]
+
+
+def sources_of(document: Document) -> list[str]:
+    """The source of a chunk and, after it, those that fusion found to hold the same text: what was judged of one of
+    them is as true of the others.
+    """
+    metadata = document["metadata"]
+    return [str(place["doc_id"]) for place in (metadata, *metadata.get("also_in", ()))]
 
 
 def score_runs(runs: Mapping[str, Run], qrels: Qrels, depth: int) -> dict[str, Figures]:
