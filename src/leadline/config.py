@@ -88,6 +88,12 @@ class Settings(BaseSettings):
     stemmer: Literal["english", "none"] = "english"
     embedding_model: str = Field("embedded", description="embedded, or a sentence-transformers name or folder.")
     reranker_model: str = Field("embedded", description="embedded, or a sentence-transformers cross-encoder.")
+    max_wrong: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Largest share of wrong answers, as a collection's calibration tells it; empty: its zero point.",
+    )
     chunk_tokens: int = Field(200, ge=32, le=8192, description="Largest chunk, in tokens of the embedding model.")
     llm_api_base: str | None = Field(None, description="Address of an OpenAI-style server, for local models.")
     llm_timeout_s: float = Field(60, gt=0)

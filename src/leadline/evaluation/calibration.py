@@ -1,9 +1,9 @@
 """From judged questions to a calibration: zero point, probabilities and the risk–coverage curve. Pure functions.
 
-The map from logit to probability is Platt's (1999): a logistic curve of two numbers, with his smoothed targets, fitted by
-the Newton method of Lin, Lin and Weng (2007). Isotonic regression needs about a thousand judged passages before it is
-better (Niculescu-Mizil and Caruana, 2005), has steps in which all logits are one, and says nothing beyond the ones seen;
-the logistic curve is strictly monotone and is one half at exactly one logit, which is the zero point.
+The map from logit to probability is Platt's (1999): a logistic curve of two numbers, with his smoothed targets, fitted
+by Newton's method (Lin, Lin and Weng, 2007). Isotonic regression needs about a thousand judged passages before it is
+better (Niculescu-Mizil and Caruana, 2005), has steps on which all logits are one, and says nothing beyond those seen;
+the logistic curve rises strictly and is one half at exactly one logit, which is the zero point.
 """
 
 import time
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of a question's context: its logit without any zero point, and whether its source is judged relevant."""
+    """A passage of a question's context: its raw logit, and whether its source is judged relevant."""
 
     logit: float
     relevant: bool
@@ -138,7 +138,7 @@ def risk_coverage(asked: Iterable[Asked]) -> tuple[Point, ...]:
     The thresholds lie half-way between two logits: what is as good as the last one answered is on its side. Questions
     for which nothing was found are never answered.
     """
-    found = sorted(((question.context[0].logit, question.is_wrong) for question in asked if question.context))[::-1]
+    found = sorted((question.context[0].logit, question.is_wrong) for question in asked if question.context)[::-1]
     points: list[Point] = []
     wrong = 0
     for place, (logit, is_wrong) in enumerate(found, 1):

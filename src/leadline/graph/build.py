@@ -28,7 +28,7 @@ from leadline.nodes.outcome import Facts
 from leadline.nodes.planner import planner
 from leadline.nodes.reasoning import reasoning
 from leadline.nodes.reflection import CheckAnswer, reflection
-from leadline.nodes.reranker import reranker
+from leadline.nodes.reranker import ZeroPoints, reranker
 from leadline.nodes.web import AskConsent, web
 from leadline.state import RAGInput, RAGState
 from leadline.web import WebSearch
@@ -42,6 +42,7 @@ class Dependencies:
 
     `retrievers` is given the collection. `sentence_scorer` scores the sentences that are quoted.
     `still_there` says which chunks that an earlier answer was made from are neither deleted nor replaced.
+    `zero_points` is given the collection and the reranker's name; None: no logit is shifted.
     `search` None: there is no web. `ask_consent` None: nobody can be asked, so consent `ask` means no.
     """
 
@@ -52,6 +53,7 @@ class Dependencies:
     chat: OpenChat
     facts: Callable[[], Awaitable[Facts]]
     still_there: StillThere
+    zero_points: ZeroPoints | None = None
     search: WebSearch | None = None
     ask_consent: AskConsent | None = None
     check: CheckAnswer = field(default=check_answer)
@@ -85,9 +87,8 @@ def build_graph(deps: Dependencies) -> Graph:
     graph.add_node("hybrid", traced("hybrid", partial(hybrid, retrievers=deps.retrievers)))
     graph.add_node("web", traced("web", partial(web, search=deps.search, ask_consent=deps.ask_consent)))
     graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)
-    graph.add_node(
-        "reranker", traced("reranker", partial(reranker, load=deps.reranker, timeout_s=deps.rerank_timeout_s))
-    )
+    rank = partial(reranker, load=deps.reranker, timeout_s=deps.rerank_timeout_s, zero_points=deps.zero_points)
+    graph.add_node("reranker", traced("reranker", rank))
     graph.add_node("compressor", traced("compressor", partial(compressor, count_tokens=deps.count_tokens)))
     graph.add_node("reasoning", traced("reasoning", write))
     graph.add_node("reflection", traced("reflection", reflect))

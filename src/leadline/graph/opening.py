@@ -47,6 +47,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         chat=chat,
         facts=facts,
         still_there=library.still_there,
+        zero_points=library.calibrations.zero,
         search=DdgsSearch(timeout_s=settings.web_timeout_s),
         ask_consent=ask_consent,
     )

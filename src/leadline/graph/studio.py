@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AsyncExitStack
 
+from leadline.calibration import Zero
 from leadline.config import load_settings
 from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.opening import dependencies
@@ -61,6 +62,10 @@ class _Installation:
     async def still_there(self, origins: Sequence[Origin]) -> Set[str]:
         return await (await self._opened()).still_there(origins)
 
+    async def zero_point(self, collection: str, reranker: str) -> Zero:
+        zero_points = (await self._opened()).zero_points
+        return await zero_points(collection, reranker) if zero_points else Zero(0.0, "none")
+
     async def search(self, query: str, *, k: int) -> list[WebResult]:
         client = (await self._opened()).search
         return await client.search(query, k=k) if client else []
@@ -77,6 +82,7 @@ graph = build_graph(
         chat=_installation.chat,
         facts=_installation.facts,
         still_there=_installation.still_there,
+        zero_points=_installation.zero_point,
         search=_installation,
     )
 ).compile()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from leadline.knowledge.changes import settle_all
 from leadline.knowledge.opened import Opened
 from leadline.knowledge.reports import DeleteReport
+from leadline.stores.catalog_calibrations import drop_calibrations
 from leadline.stores.catalog_sources import SourceInfo, list_sources
 from leadline.stores.catalog_vectors import drop_all_unused
 from leadline.stores.catalog_versions import retire_sources
@@ -22,12 +23,14 @@ async def delete(opened: Opened, sources: Sequence[SourceInfo]) -> DeleteReport:
 
 
 async def clear(opened: Opened) -> None:
-    """Removes all sources, whatever is left in the indexes and of texts, and the cached vectors that nothing uses."""
+    """Removes all sources, whatever is left in the indexes and of texts, the cached vectors that nothing uses, and the
+    calibrations, which were made on what is gone."""
     await delete(opened, await asyncio.to_thread(list_sources, opened.catalog, opened.name))
     for store in opened.followers.values():
         opened.lease.ensure_held()
         await store.clear()
     await asyncio.to_thread(drop_all_unused, opened.catalog)
+    await asyncio.to_thread(drop_calibrations, opened.catalog, opened.name)
 
 
 def report(

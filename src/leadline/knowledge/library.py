@@ -11,6 +11,7 @@ from leadline.drafts import SourceDraft
 from leadline.errors import CollectionUnknown, ConfigError, StoreDamaged
 from leadline.knowledge import opening
 from leadline.knowledge.base import KnowledgeBase
+from leadline.knowledge.calibrations import Calibrations
 from leadline.knowledge.current import Current
 from leadline.knowledge.gate import Gate
 from leadline.knowledge.manifest import check_content, settings_of
@@ -39,6 +40,7 @@ class Library:
         self.catalog = catalog
         self.embedder: Embedder = open_embedder(settings.embedding_model)
         self.gate = Gate(catalog, settings.lock_timeout_s)
+        self.calibrations = Calibrations(catalog, self.gate, settings.max_wrong)
         self._stack = stack
         self._opening = asyncio.Lock()
         self._collections: dict[str, KnowledgeBase] = {}

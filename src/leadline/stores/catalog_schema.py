@@ -72,6 +72,15 @@ manifests = Table(
     Column("build", Integer, nullable=False),  # which of the indexes made for the leg, one after the other, is in use
 )
 
+# What the logits of a reranker mean on a collection: see `leadline.calibration`.
+calibrations = Table(
+    "calibrations",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("reranker", ID, primary_key=True),
+    Column("calibration", JSON, nullable=False),
+)
+
 sources = Table(
     "sources",
     metadata,
