@@ -1,6 +1,7 @@
-"""`leadline eval retrieval`: figures for each leg, as a table and as JSON."""
+"""`leadline eval`: figures of retrieval and of abstention, as tables and as JSON."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,51 @@ def test_every_leg_has_its_figures(leadline: Any, folder: Path, tmp_path: Path) 
     done = leadline("eval", "retrieval", folder, "--json", "--data-dir", tmp_path / "data")
     assert done.code == 0
     legs = json.loads(done.out)["tiny"]
-    assert list(legs) == ["vector", "bm25", "graph", "fused", "reranked"]
-    assert {"nDCG@10", "R@10", "R@100", "MRR"} <= legs["bm25"].keys()
+    assert list(legs)[:6] == ["vector", "bm25", "graph", "fused", "reranked", "blended"]
+    assert list(legs)[6:] == ["reranked-fused", "blended-fused", "blended-reranked"]
+    assert all({"nDCG@10", "R@10", "R@100", "MRR", "queries"} <= figures.keys() for figures in legs.values())
     assert legs["bm25"]["nDCG@10"] == 1.0
     table = leadline("eval", "retrieval", folder, "--data-dir", tmp_path / "data").out
     assert "bm25\t1.000\t1.000\t1.000\t1.000\t1" in table.splitlines()
+    assert "difference\tnDCG@10\tnDCG@10 low\tnDCG@10 high\tR@10\tR@100\tMRR" in table.splitlines()
+    assert "reranked-fused\t+0.000\t+0.000\t+0.000\t+0.000\t+0.000\t+0.000" in table.splitlines()
+
+
+def test_sets_can_be_joined(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """With --joint each set is measured against the documents of all, and all questions together at the end."""
+    other = shutil.copytree(folder, tmp_path / "other")
+    done = leadline("eval", "retrieval", folder, other, "--joint", "--json")
+    assert done.code == 0
+    figures = json.loads(done.out)
+    assert list(figures) == ["tiny", "other", "joint"]
+    assert figures["joint"]["bm25"]["queries"] == 2
+
+
+def test_abstention_has_its_figures(leadline: Any, folder: Path, tmp_path: Path) -> None:
+    """The JSON is dataset → figure → value and interval, with the risk at each threshold; the tables show the same."""
+    with (folder / "queries.jsonl").open("a", encoding="utf-8") as queries:
+        queries.write('{"_id": "u", "text": "who painted the ceiling", "metadata": {"answerable": false}}\n')
+    done = leadline("eval", "abstention", folder, "--json", "--data-dir", tmp_path / "data")
+    assert done.code == 0
+    figures = json.loads(done.out)["tiny"]
+    assert (figures["answerable"], figures["unanswerable"]) == (1, 1)
+    assert figures["auroc"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert figures["accuracy_at_zero"]["value"] == 1.0
+    zero = next(point for point in figures["risk_coverage"] if point["threshold"] == 0)
+    assert zero == {"threshold": 0.0, "answered": 1, "coverage": 0.5, "risk": 0.0}
+    table = leadline("eval", "abstention", folder, "--data-dir", tmp_path / "data").out
+    assert table.splitlines()[0] == "tiny: 1 answerable and 1 unanswerable questions"
+    assert "AUROC of the best logit\t1.000\t1.000\t1.000" in table.splitlines()
+    assert "0\t1\t0.500\t0.000" in table.splitlines()
+
+
+def test_a_set_of_one_kind_says_what_it_lacks(leadline: Any, folder: Path) -> None:
+    """Without unanswerable questions there is no AUROC, and how to mark such questions is said."""
+    done = leadline("eval", "abstention", folder)
+    assert done.code == 0
+    assert "AUROC" not in done.out
+    assert "answerable, context all negative\t0.000" in done.out
+    assert '"answerable": false' in done.out
 
 
 def test_a_folder_that_is_no_dataset_is_one_clear_message(leadline: Any, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def asked(dataset: Dataset) -> tuple[dict[str, Judged], list[tuple[str, in
         collection = await library.collection("tiny", create=True)
         await take_in(collection, dataset, library.embedder, settings.chunk_tokens, lambda *_: None)
         reranker = open_reranker("embedded", library.embedder)
-        judged = await judge(collection.retrievers(), reranker, dataset, progress=lambda *step: seen.append(step))
+        judged = await judge(collection, reranker, dataset, progress=lambda *step: seen.append(step))
     return {one.query: one for one in judged}, seen
 
 
@@ -77,5 +77,5 @@ async def test_where_nothing_is_there_nothing_is_scored(dataset: Dataset) -> Non
     """Over an empty index a question has no logit, rather than one that means something."""
     async with evaluation_library(None) as (library, _):
         collection = await library.collection("empty", create=True)
-        judged = await judge(collection.retrievers(), open_reranker("embedded", library.embedder), dataset)
+        judged = await judge(collection, open_reranker("embedded", library.embedder), dataset)
     assert {(one.logit, one.right) for one in judged} == {(None, False)}

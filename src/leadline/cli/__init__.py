@@ -15,7 +15,7 @@ from leadline import __version__
 from leadline.cli.ask import ask
 from leadline.cli.command import USAGE
 from leadline.cli.display import print_error
-from leadline.cli.evaluate import retrieval
+from leadline.cli.evaluate import abstention, retrieval
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
 from leadline.cli.reindex import reindex
@@ -65,6 +65,7 @@ def build() -> typer.Typer:
     evaluations = typer.Typer(help="Measure on judged questions.", no_args_is_help=True, rich_markup_mode=None)
     evaluations.callback()(lambda: None)
     evaluations.command()(retrieval)
+    evaluations.command()(abstention)
     app.add_typer(evaluations, name="eval")
     return app
 

@@ -1,12 +1,16 @@
 """`leadline eval`: measures on judged questions."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from leadline.cli.command import AsJson, DataDir, LockTimeout, run, settings_for
 from leadline.cli.display import print_json, say, table
+
+if TYPE_CHECKING:
+    from leadline.evaluation.abstention import Abstention
 
 Folders = Annotated[
     list[Path],
@@ -16,11 +20,30 @@ Folders = Annotated[
 ]
 Depth = Annotated[int, typer.Option(min=10, max=1000, help="How many documents each leg ranks.")]
 Sample = Annotated[int | None, typer.Option(min=1, help="Ask only this many of each set's questions.")]
-Seed = Annotated[int, typer.Option(help="Which questions a sample draws.")]
+SampleOfBoth = Annotated[
+    int | None,
+    typer.Option("--sample", min=1, help="Ask only this many of each set's answerable and unanswerable ones."),
+]
+Seed = Annotated[int, typer.Option(help="Which questions a sample draws, and which resamples an interval.")]
+Joint = Annotated[bool, typer.Option("--joint", help="Put the documents of all sets into one index.")]
+
+HEADLINES = {
+    "auroc": "AUROC of the best logit",
+    "accuracy_at_zero": "accuracy at zero",
+    "answerable_all_negative": "answerable, context all negative",
+    "unanswerable_all_negative": "unanswerable, context all negative",
+    "aurc": "area under risk-coverage",
+}
+NO_UNANSWERABLE = (
+    "No question of this set is known to have no answer, so only the answerable half is measured. Such questions have "
+    '"metadata": {"answerable": false}, or none but grades of 0 in qrels.tsv.'
+)
+NO_ANSWERABLE = "No question of this set has a relevant document, so only the unanswerable half is measured."
 
 
 def retrieval(  # noqa: PLR0913 - one parameter an option
     folders: Folders,
+    joint: Joint = False,
     depth: Depth = 100,
     sample: Sample = None,
     seed: Seed = 13,
@@ -28,7 +51,7 @@ def retrieval(  # noqa: PLR0913 - one parameter an option
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure each leg, the fused and the reranked order: nDCG@10, recall and MRR.
+    """Measure each leg, the fused, the reranked and the blended order: nDCG@10, recall and MRR.
 
     The indexes are built in a temporary folder; with --data-dir they stay, and the next run embeds nothing again.
     """
@@ -42,6 +65,7 @@ def retrieval(  # noqa: PLR0913 - one parameter an option
             figures = await evaluate_retrieval(
                 folders,
                 settings=settings if data_dir else None,
+                joint=joint,
                 depth=depth,
                 sample=sample,
                 seed=seed,
@@ -51,13 +75,97 @@ def retrieval(  # noqa: PLR0913 - one parameter an option
             print_json(figures)
             return 0
         for name, legs in figures.items():
-            say(name, style="bold")
-            columns = list(next(iter(legs.values())))
-            table(["leg", *columns], [[leg, *(_figure(row[c]) for c in columns)] for leg, row in legs.items()])
+            _show_retrieval(name, legs)
         return 0
 
     run(work(), as_json=as_json)
 
 
+def abstention(
+    folders: Folders,
+    sample: SampleOfBoth = None,
+    seed: Seed = 13,
+    data_dir: DataDir = None,
+    lock_timeout: LockTimeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure whether the sign of the best logit tells questions that the documents answer from those they don't.
+
+    The indexes are built in a temporary folder; with --data-dir they stay, and the next run embeds nothing again.
+    """
+
+    async def work() -> int:
+        from leadline.cli.progress import progress_bars
+        from leadline.evaluation.abstention import evaluate_abstention
+
+        settings = settings_for(data_dir, lock_timeout)
+        with progress_bars() as bars:
+            figures = await evaluate_abstention(
+                folders,
+                settings=settings if data_dir else None,
+                sample=sample,
+                seed=seed,
+                progress=bars.set,
+            )
+        if as_json:
+            print_json(figures)
+            return 0
+        for name, of_set in figures.items():
+            _show_abstention(name, of_set)
+        return 0
+
+    run(work(), as_json=as_json)
+
+
+def _show_retrieval(name: str, legs: Mapping[str, Mapping[str, float]]) -> None:
+    say(name, style="bold")
+    columns = list(next(iter(legs.values())))
+    differences = {leg: row for leg, row in legs.items() if row.keys() - columns}
+    table(
+        ["leg", *columns],
+        [[leg, *(_figure(row[c]) for c in columns)] for leg, row in legs.items() if leg not in differences],
+    )
+    if differences:
+        columns = list(next(iter(differences.values())))
+        columns.remove("queries")
+        rows = [[leg, *(f"{row[c]:+.3f}" for c in columns)] for leg, row in differences.items()]
+        table(["difference", *columns], rows)
+
+
+def _show_abstention(name: str, figures: "Abstention") -> None:
+    say(
+        f"{name}: {figures['answerable']} answerable and {figures['unanswerable']} unanswerable questions", style="bold"
+    )
+    estimates: Mapping[str, Any] = figures
+    table(
+        ["figure", "value", "low", "high"],
+        [
+            [words, *(_figure(estimates[key][bound]) for bound in ("value", "low", "high"))]
+            for key, words in HEADLINES.items()
+            if estimates[key]
+        ],
+    )
+    if not figures["unanswerable"]:
+        say(NO_UNANSWERABLE)
+    if not figures["answerable"]:
+        say(NO_ANSWERABLE)
+    table(
+        ["threshold", "answered", "coverage", "risk"],
+        [
+            [
+                _threshold(p["threshold"]),
+                p["answered"],
+                _figure(p["coverage"]),
+                "-" if p["risk"] is None else _figure(p["risk"]),
+            ]
+            for p in figures["risk_coverage"]
+        ],
+    )
+
+
 def _figure(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.3f}"
+
+
+def _threshold(logit: float) -> str:
+    return f"{logit:+.2f}" if logit else "0"

@@ -7,7 +7,7 @@ or scored.
 import csv
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,14 @@ class Dataset:
             raise DatasetError(f"{self.name}: no query is judged.", hint=TOGETHER)
 
 
+def load_datasets(folders: Sequence[Path]) -> list[Dataset]:
+    """Reads several folders. Raises DatasetError as `load_dataset` does, and if two have the same name."""
+    datasets = [load_dataset(folder) for folder in folders]
+    if len({dataset.name for dataset in datasets}) < len(datasets):
+        raise DatasetError("Two datasets have the same name.", hint="Rename one of the folders.")
+    return datasets
+
+
 def load_dataset(folder: Path) -> Dataset:
     """Reads a folder. Raises DatasetError naming the file and line of the first thing that is wrong.
 
@@ -75,6 +83,18 @@ def load_dataset(folder: Path) -> Dataset:
     known = {document.id for document in documents}
     if len(known) < len(documents):
         raise DatasetError(f"{folder / 'corpus.jsonl'} repeats a document id.", hint="Each _id may stand once.")
+    dataset = replace(load_questions(folder), documents=documents)
+    missing = {document for query in dataset.queries for document in dataset.qrels[query]} - known
+    if missing:
+        raise DatasetError(f"{folder}: {len(missing)} judged documents are not in the corpus.", hint=TOGETHER)
+    return dataset
+
+
+def load_questions(folder: Path) -> Dataset:
+    """Reads the judged queries alone, which may be about documents that are elsewhere: `documents` is empty.
+
+    Raises DatasetError as `load_dataset` does.
+    """
     rows = [(row, at) for row, at in _json_lines(folder / "queries.jsonl")]
     texts = {_text(row, "_id", at): _text(row, "text", at) for row, at in rows}
     marked = {row["_id"] for row, at in rows if _answerable(row, at) is False}
@@ -82,11 +102,9 @@ def load_dataset(folder: Path) -> Dataset:
     qrels = {query: relevant for query, grades in graded.items() if (relevant := _relevant(grades))}
     queries = {query: text for query, text in texts.items() if query in qrels}
     nothing = {query: text for query, text in texts.items() if query not in qrels and query in marked | graded.keys()}
-    missing = {document for query in queries for document in qrels[query]} - known
-    if missing or not (queries or nothing):
-        what = f"{len(missing)} judged documents are not in the corpus" if missing else "no query is judged"
-        raise DatasetError(f"{folder}: {what}.", hint=TOGETHER)
-    return Dataset(folder.resolve().name, documents, queries, qrels, nothing)
+    if not (queries or nothing):
+        raise DatasetError(f"{folder}: no query is judged.", hint=TOGETHER)
+    return Dataset(folder.resolve().name, (), queries, qrels, nothing)
 
 
 def _drawn(queries: dict[str, str], n: int, seed: int) -> dict[str, str]:

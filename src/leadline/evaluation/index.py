@@ -24,9 +24,9 @@ Progress = Callable[[str, int, int], None]
 BATCH = 256
 
 
-def source_id(dataset: str, document: str) -> str:
-    """The `doc_id` of a dataset's document: told apart from those of other datasets in the same index."""
-    return f"{dataset}/{document}"
+def source_id(collection: str, dataset: str, document: str) -> str:
+    """The `doc_id` of a dataset's document in a collection: no other one's, as ids are those of a whole data folder."""
+    return f"{dataset}/{document}" if collection == dataset else f"{collection}/{dataset}/{document}"
 
 
 @asynccontextmanager
@@ -48,7 +48,8 @@ async def take_in(
     task, total = f"{dataset.name}: documents", len(dataset.documents)
     for start in range(0, total, BATCH):
         batch = dataset.documents[start : start + BATCH]
-        drafts = await asyncio.to_thread(_drafts, batch, dataset.name, tokenizer, chunk_tokens)
+        ids = [source_id(collection.name, dataset.name, document.id) for document in batch]
+        drafts = await asyncio.to_thread(_drafts, batch, ids, tokenizer, chunk_tokens)
         failed = [report for report in await collection.put(drafts) if report.status == "failed"]
         if failed:
             raise DatasetError(f"{failed[0].file_name} could not be taken in: {failed[0].error}")
@@ -56,12 +57,14 @@ async def take_in(
 
 
 def _drafts(
-    documents: Sequence[CorpusDocument], dataset: str, tokenizer: Tokenizer, chunk_tokens: int
+    documents: Sequence[CorpusDocument], ids: Sequence[str], tokenizer: Tokenizer, chunk_tokens: int
 ) -> list[SourceDraft]:
-    return [draft_of(document, dataset, tokenizer, chunk_tokens) for document in documents]
+    return [
+        draft_of(document, doc_id, tokenizer, chunk_tokens) for document, doc_id in zip(documents, ids, strict=True)
+    ]
 
 
-def draft_of(document: CorpusDocument, dataset: str, tokenizer: Tokenizer, chunk_tokens: int) -> SourceDraft:
+def draft_of(document: CorpusDocument, doc_id: str, tokenizer: Tokenizer, chunk_tokens: int) -> SourceDraft:
     """The document as ingest would cut a file of it: its title is a heading over its text."""
     text = f"{document.title}\n\n{document.text}" if document.title else document.text
     begin = len(text) - len(document.text)
@@ -75,6 +78,6 @@ def draft_of(document: CorpusDocument, dataset: str, tokenizer: Tokenizer, chunk
         file_name=document.id,
         file_hash=hashlib.sha256(text.encode()).hexdigest(),
         chunks=chunks,
-        doc_id=source_id(dataset, document.id),
+        doc_id=doc_id,
         notes=notes,
     )

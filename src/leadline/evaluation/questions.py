@@ -3,17 +3,16 @@
 Knows which question is answerable and which passage was right. Doesn't know thresholds nor figures.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leadline.evaluation.datasets import Dataset
 from leadline.evaluation.index import Progress, source_id
 from leadline.evaluation.scoring import sources_of
 from leadline.evaluation.search import Search
+from leadline.knowledge import KnowledgeBase
 from leadline.models.base import Reranker
 from leadline.ranking import is_scored
 from leadline.records import Document
-from leadline.stores.base import Retriever
 
 TOP_K = 10
 
@@ -33,7 +32,7 @@ class Judged:
 
 
 async def judge(
-    legs: Mapping[str, Retriever],
+    collection: KnowledgeBase,
     reranker: Reranker,
     dataset: Dataset,
     *,
@@ -43,17 +42,17 @@ async def judge(
     """Asks every question of `dataset`, the answerable ones first, and looks at the best passage of each.
 
     It searches as the first pass of a run does: `top_k` chunks a leg, fused, all of them scored. The context is the
-    first few of those by logit, so its best logit is that of the first. The dataset's documents must be in the legs
-    as `index.take_in` puts them there. What a leg or the reranker raises is raised. Cost: up to `top_k` pairs a leg
-    and question are scored.
+    first few of those by logit, so its best logit is that of the first. The dataset's documents must be in the
+    collection as `index.take_in` puts them there. What a leg or the reranker raises is raised. Cost: up to `top_k`
+    pairs a leg and question are scored.
     """
-    search = Search(legs, reranker, k=top_k)
+    search = Search(collection.retrievers(), reranker, k=top_k)
     asked = [*((query, text, True) for query, text in dataset.queries.items())]
     asked += [(query, text, False) for query, text in dataset.unanswerable.items()]
     judged = []
     for done, (query, text, answerable) in enumerate(asked, 1):
         best = next(iter((await search.find(text)).reranked), None)
-        relevant = {source_id(dataset.name, document) for document in dataset.qrels.get(query, {})}
+        relevant = {source_id(collection.name, dataset.name, document) for document in dataset.qrels.get(query, {})}
         judged.append(_judged(query, answerable, best, relevant))
         progress(f"{dataset.name}: questions", done, len(asked))
     return judged

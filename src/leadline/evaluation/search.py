@@ -16,11 +16,19 @@ from leadline.stores.base import Retriever
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rankings of one question, each best first. `reranked` is the head of `fused` alone, with its logits."""
+    """What was found for one question, each list best first. `reranked` is the head of `fused`, with its logits."""
 
     legs: dict[str, list[Document]]
     fused: list[Document]
     reranked: list[Document]
+
+    def rankings(self) -> dict[str, list[Document]]:
+        """The legs' rankings and three made of them: `fused`, `reranked` (what wasn't scored follows in fused order),
+        and `blended`: fused anew with the reranker as one more voter, which no run does.
+        """
+        reranked = [*self.reranked, *self.fused[len(self.reranked) :]]
+        blended = fuse({**self.legs, "reranker": self.reranked})
+        return {**self.legs, "fused": self.fused, "reranked": reranked, "blended": blended}
 
 
 class Search:
