@@ -128,11 +128,12 @@ def wilson(hits: int, tries: int) -> tuple[float, float]:
     share, square = hits / tries, Z * Z / tries
     centre = share + square / 2
     spread = math.sqrt(square * (share * (1 - share) + square / 4))
-    return max(0.0, (centre - spread) / (1 + square)), min(1.0, (centre + spread) / (1 + square))
+    low, high = (centre - spread) / (1 + square), (centre + spread) / (1 + square)
+    return max(0.0, min(share, low)), min(1.0, max(share, high))  # rounding may put an end on the wrong side
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.3g} %"
+    return "" if share is None else f"{100 * share:.3g}%"
 
 
 _UNCALIBRATED = (

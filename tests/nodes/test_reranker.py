@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from leadline.errors import ModelUnavailable, RerankerRefused
-from leadline.nodes.reranker import reranker
+from leadline.calibration import Zero
+from leadline.errors import ModelUnavailable, RerankerRefused, StoreError
+from leadline.nodes.reranker import ZeroPoints, reranker
 
 
 def loaded(model: Any) -> Any:
@@ -33,6 +34,18 @@ class Given:
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
         time.sleep(self.seconds)
         return list(self.scores)
+
+
+def zeros(*given: Zero) -> ZeroPoints:
+    """Zero points, the next one at each call, the last one from then on; for the collection `c` and the model `given`
+    alone."""
+    left = list(given)
+
+    async def zero(collection: str, name: str) -> Zero:
+        assert (collection, name) == ("c", "given")
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return zero
 
 
 def state_of(passage: Any, count: int = 3) -> Any:
@@ -105,3 +118,65 @@ async def test_without_documents_there_is_nothing_to_do(bench: Any, words: Any) 
     """No model is loaded for nothing."""
     assert await reranker({"question": "q", "documents": []}, bench.runtime(), load=loaded(words), timeout_s=5) == {}
     assert words.calls == []
+
+
+async def test_a_zero_point_is_taken_off_every_logit(bench: Any, passage: Any, applied: Any) -> None:
+    """Signs are counted from the collection's zero point; the order stays, and an exact zero is scored all the same."""
+    model, zero = Given([-1.0, 2.0, 0.5]), zeros(Zero(0.5, "calibrated"))
+    runtime = bench.runtime(collection="c")
+    update = await reranker(state_of(passage), runtime, load=loaded(model), timeout_s=5, zero_points=zero)
+    after = applied(state_of(passage), update)
+    assert [document["rerank_score"] for document in after["documents"]] == [1.5, math.ulp(0.0), -1.5]
+    assert "degraded" not in update
+
+
+async def test_what_is_not_scored_stays_so_under_any_zero_point(bench: Any, passage: Any, applied: Any) -> None:
+    """A passage without a logit doesn't become irrelevant, nor relevant, by a shift."""
+    model, zero = Given([math.nan, -1.0, 2.0]), zeros(Zero(-3.0, "calibrated"))
+    runtime = bench.runtime(collection="c")
+    after = applied(
+        state_of(passage),
+        await reranker(state_of(passage), runtime, load=loaded(model), timeout_s=5, zero_points=zero),
+    )
+    assert [document["rerank_score"] for document in after["documents"]] == [5.0, 2.0, 0.0]
+
+
+async def test_a_zero_point_that_changes_within_a_run_counts_for_all_passes(
+    bench: Any, passage: Any, applied: Any
+) -> None:
+    """What is remembered are raw logits: a passage scored in an earlier pass is counted from the new zero point too."""
+    zero = zeros(Zero(1.0, "calibrated"), Zero(-1.0, "calibrated"))
+    state, runtime = state_of(passage, 1), bench.runtime(collection="c")
+    state = applied(state, await reranker(state, runtime, load=loaded(Given([0.25])), timeout_s=5, zero_points=zero))
+    assert state["context"][0]["rerank_score"] == -0.75
+    state = {**state, "documents": [*state["documents"], passage("new", "c9")]}
+    state = applied(state, await reranker(state, runtime, load=loaded(Given([0.5])), timeout_s=5, zero_points=zero))
+    assert [document["rerank_score"] for document in state["context"]] == [1.5, 1.25]
+
+
+async def test_what_was_asked_for_and_is_not_had_is_said_once(bench: Any, passage: Any, applied: Any) -> None:
+    """A warning of the zero point makes the run one without calibration; a later pass doesn't say it again."""
+    state, zero = state_of(passage), zeros(Zero(0.0, "none", warning="Nothing is known."))
+    runtime = bench.runtime(collection="c")
+    for _ in range(2):
+        update = await reranker(state, runtime, load=loaded(Given([1.0, 2.0, 3.0])), timeout_s=5, zero_points=zero)
+        state = applied(state, update)
+    assert state["degraded"] == ["calibration"]
+    assert [event["reason"] for event in bench.of("degraded")] == ["Nothing is known."]
+
+
+async def test_a_zero_point_that_cannot_be_read_leaves_the_order_unscored(
+    bench: Any, passage: Any, applied: Any
+) -> None:
+    """No sign is better than one counted from the wrong zero."""
+
+    async def broken(collection: str, name: str) -> Zero:
+        raise StoreError("The catalog can't be read.")
+
+    state = state_of(passage)
+    update = await reranker(
+        state, bench.runtime(), load=loaded(Given([1.0, 2.0, 3.0])), timeout_s=5, zero_points=broken
+    )
+    after = applied(state, update)
+    assert {document["rerank_score"] for document in after["documents"]} == {0.0}
+    assert after["degraded"] == ["reranker"]

@@ -88,10 +88,9 @@ def doubts(calibration: Calibration) -> list[str]:
     """What the questions were too few of for the figures to speak of it, in words."""
     if calibration.unanswerable >= FEWEST:
         return []
-    what = f"Only {calibration.unanswerable}" if calibration.unanswerable else "None"
     return [
-        f"{what} of the questions can't be answered from the documents: the risk tells how often a wrong passage comes "
-        f"first, and hardly how often something is answered that can't be. {FEWEST} of them are the least."
+        f"{calibration.unanswerable} of the questions are unanswerable, and it takes at least {FEWEST}: the risk tells how "
+        "often a wrong passage comes first, but not how often something is answered that the documents don't answer."
     ]
 
 

@@ -68,6 +68,7 @@ def origin(calibration: Calibration) -> dict[str, Any]:
         "unanswerable": calibration.unanswerable,
         "passages": calibration.passages,
         "relevant": calibration.relevant,
+        "even_chance": calibration.zero_point,
         "slope": calibration.slope,
         "made": datetime.fromtimestamp(calibration.made, UTC).isoformat(timespec="seconds"),
     }
