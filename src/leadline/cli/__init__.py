@@ -13,6 +13,7 @@ import typer
 
 from leadline import __version__
 from leadline.cli.ask import ask
+from leadline.cli.calibrate import calibrate
 from leadline.cli.command import USAGE
 from leadline.cli.display import print_error
 from leadline.cli.evaluate import abstention, retrieval
@@ -23,7 +24,7 @@ from leadline.cli.search import search
 from leadline.cli.serve import serve
 from leadline.errors import ConfigError
 
-COMMANDS: tuple[Callable[..., None], ...] = (ingest, ask, search, ls, rm, verify, reindex, stats, serve)
+COMMANDS: tuple[Callable[..., None], ...] = (ingest, ask, search, ls, rm, verify, reindex, stats, calibrate, serve)
 EXIT_CODES = (
     "Exit codes: 0 done or answered, 1 error or interrupted, 2 bad usage, 3 some files failed, 4 no answer found, "
     "5 verify found differences."

@@ -1,5 +1,6 @@
 """`leadline ls`, `rm`, `verify` and `stats`: what is in the knowledge base, and whether its parts agree."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leadline.cli.calibrate import rows as calibration_rows
 from leadline.cli.command import (
     DIFFERENT,
     PARTIAL,
@@ -20,7 +22,7 @@ from leadline.cli.command import (
 )
 from leadline.cli.conversations import Redacted, redact
 from leadline.cli.display import is_interactive, plain, print_json, say, table
-from leadline.errors import ConfigError, StoreError
+from leadline.errors import ConfigError, LeadlineError, StoreError
 
 if TYPE_CHECKING:
     from leadline.knowledge import DeleteReport, KnowledgeBase, Library, SourceInfo, VerifyReport
@@ -116,14 +118,14 @@ def verify(
 def stats(
     collection: Collection = None, data_dir: DataDir = None, lock_timeout: LockTimeout = None, as_json: AsJson = False
 ) -> None:
-    """Show how much is stored, by which model and in which indexes."""
+    """Show how much is stored, by which model and in which indexes, and how the reranker is calibrated."""
 
     async def work() -> int:
         from leadline.knowledge import open_library
 
         settings = settings_for(data_dir, lock_timeout)
         async with open_library(settings) as library:
-            figures = [await base.get_stats() for base in await _chosen(library, collection)]
+            figures = [await _figures(library, base) for base in await _chosen(library, collection)]
         if as_json:
             print_json({each["collection"]: each for each in figures})
         else:
@@ -132,6 +134,22 @@ def stats(
         return 0
 
     run(work(), as_json=as_json)
+
+
+async def _figures(library: "Library", base: "KnowledgeBase") -> dict[str, Any]:
+    """Those of the collection, and its calibration for the reranker that the settings name."""
+    reranker = await asyncio.to_thread(_reranker_name, library)
+    return {**await base.get_stats(), "calibration": await library.calibrations.describe(base.name, reranker)}
+
+
+def _reranker_name(library: "Library") -> str | None:
+    """None where the model can't be had, which is no reason not to show the rest."""
+    from leadline.models import open_reranker
+
+    try:
+        return open_reranker(library.settings.reranker_model, library.embedder).name
+    except LeadlineError:
+        return None
 
 
 async def _chosen(library: "Library", collection: str | None) -> "list[KnowledgeBase]":
@@ -207,6 +225,8 @@ def _rows(figures: dict[str, Any]) -> list[list[object]]:
     for leg, index in figures["indexes"].items():
         shown = [f"{name} {value}" for name, value in index.items() if not isinstance(value, dict)]
         rows.append([leg, ", ".join(shown)])
+    rows.append(["reranker", figures["calibration"]["reranker"] or "not there"])
+    rows += calibration_rows(figures["calibration"])
     return rows + [["difference", problem] for problem in figures["problems"]]
 
 

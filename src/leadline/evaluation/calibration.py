@@ -89,8 +89,8 @@ def doubts(calibration: Calibration) -> list[str]:
     if calibration.unanswerable >= FEWEST:
         return []
     return [
-        f"{calibration.unanswerable} of the questions are unanswerable, and it takes at least {FEWEST}: the risk tells how "
-        "often a wrong passage comes first, but not how often something is answered that the documents don't answer."
+        f"{calibration.unanswerable} of the questions are unanswerable, and it takes at least {FEWEST}: the risk tells "
+        "how often a wrong passage comes first, not how often a question is answered that the documents don't answer."
     ]
 
 
