@@ -15,7 +15,8 @@ from leadline.stores.catalog_calibrations import (
     find_calibration,
     save_calibration,
 )
-from leadline.stores.catalog_collections import create_collection
+from leadline.stores.catalog_collections import collection_names, create_collection
+from leadline.stores.catalog_schema import calibrations
 
 KEPT = {"zero_point": 0.1 + 0.2, "curve": [[1e-300, 1, 0], [-2.5, 2, 1]], "dataset": "Fragen"}
 
@@ -59,3 +60,14 @@ async def test_a_collection_that_is_not_there_has_none(catalog: Catalog) -> None
     """Nothing is kept of what isn't there."""
     with pytest.raises(StoreError):
         save_calibration(catalog, "nowhere", "model/1", KEPT)
+
+
+async def test_a_catalog_from_before_there_were_calibrations_gets_the_table(tmp_path: Path) -> None:
+    """Opening it is enough; what it holds stays."""
+    async with writable(tmp_path) as catalog:
+        with catalog.write() as connection:
+            calibrations.drop(connection)
+    async with writable(tmp_path) as catalog:
+        save_calibration(catalog, "c", "model/1", KEPT)
+        assert find_calibration(catalog, "c", "model/1") == KEPT
+        assert collection_names(catalog) == ["c"]
