@@ -110,15 +110,12 @@ def zero_of(calibration: Calibration | None, max_wrong: float | None) -> Zero:
     if max_wrong is None:
         return own
     can_be_assured = wilson(0, calibration.questions)[1] <= max_wrong
-    passing = [
-        point
-        for point in calibration.curve
-        if point.answered >= FEWEST_ANSWERED and (point.interval[1] if can_be_assured else point.risk) <= max_wrong
-    ]
-    if not passing:
-        return Zero(own.value, "unreached", own.point, _UNREACHED.format(_percent(max_wrong)))
-    chosen = min(passing, key=lambda point: point.threshold)
-    return Zero(chosen.threshold, "assured" if can_be_assured else "measured", chosen)
+    for point in reversed(calibration.curve):  # the lowest threshold first
+        if point.answered < FEWEST_ANSWERED:
+            break
+        if (point.interval[1] if can_be_assured else point.risk) <= max_wrong:
+            return Zero(point.threshold, "assured" if can_be_assured else "measured", point)
+    return Zero(own.value, "unreached", own.point, _UNREACHED.format(_percent(max_wrong)))
 
 
 def wilson(hits: int, tries: int) -> tuple[float, float]:
