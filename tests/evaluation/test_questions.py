@@ -19,10 +19,11 @@ CORPUS = {
 QUERIES = {
     "tide": ("What makes the tide rise and fall?", True),
     "wind": ("When does a quay crane stop work?", True),
+    "gale": ("Which wind stops the work of a quay crane?", True),
     "wrong": ("What does a loaf of rye bread need?", True),
     "nothing": ("Who won the chess tournament in Linares?", False),
 }
-QRELS = [("tide", "moon"), ("wind", "copy"), ("wrong", "moon")]
+QRELS = [("tide", "moon"), ("wind", "copy"), ("gale", "crane"), ("wrong", "moon")]
 
 
 def write(folder: Path) -> Path:
@@ -53,24 +54,24 @@ async def asked(dataset: Dataset) -> tuple[dict[str, Judged], list[tuple[str, in
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Dataset:
-    """Four documents, two of the same text, and four questions."""
+    """Four documents, two of the same text, and five questions."""
     return load_dataset(write(tmp_path / "tiny"))
 
 
 async def test_each_question_has_the_logit_of_its_best_passage(dataset: Dataset) -> None:
     """Answered questions score above zero, one about something else below; both kinds are asked and told apart."""
     judged, seen = await asked(dataset)
-    assert list(judged) == ["tide", "wind", "wrong", "nothing"]
-    assert [one.answerable for one in judged.values()] == [True, True, True, False]
+    assert list(judged) == ["tide", "wind", "gale", "wrong", "nothing"]
+    assert [one.answerable for one in judged.values()] == [True, True, True, True, False]
     logits = {name: one.logit or 0.0 for name, one in judged.items()}
-    assert min(logits["tide"], logits["wind"], logits["wrong"]) > 0 > logits["nothing"]
-    assert seen[-1] == ("tiny: questions", 4, 4)
+    assert min(logits[name] for name in ("tide", "wind", "gale", "wrong")) > 0 > logits["nothing"]
+    assert seen[-1] == ("tiny: questions", 5, 5)
 
 
 async def test_right_means_the_best_passage_is_of_a_judged_source(dataset: Dataset) -> None:
-    """A source with the judged one's text counts as that one; a good passage nobody judged relevant does not."""
+    """Of two sources with the same text either counts as judged; a good passage nobody judged relevant does not."""
     judged, _ = await asked(dataset)
-    assert {name for name, one in judged.items() if one.right} == {"tide", "wind"}
+    assert {name for name, one in judged.items() if one.right} == {"tide", "wind", "gale"}
 
 
 async def test_where_nothing_is_there_nothing_is_scored(dataset: Dataset) -> None:
