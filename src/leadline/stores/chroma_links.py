@@ -5,7 +5,6 @@ Knows nothing of Chroma's database. Reads only; the vectors themselves aren't lo
 """
 
 import os
-import pickle
 import struct
 from array import array
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ FILES = (HEADER_FILE, LEVEL_0_FILE, UPPER_FILE, LENGTHS_FILE, IDS_FILE)
 # level, where a search starts, links a vector on an upper level and on level 0, M, the levels' factor, ef_construction.
 HEADER = struct.Struct("<IQQQQQQiIQQQdQ")
 HEADER_VERSION = 1
+PICKLE_END = b"."  # looked at only: nothing of ours reads a pickle
 WORD = 4
 # Vectors looked at in one go: some 4 MB of links with the 16 neighbours that Leadline sets.
 ROWS = 32_768
@@ -76,7 +76,7 @@ def is_whole(segment: Path) -> bool:
         _places(segment / UPPER_FILE, np.fromfile(segment / UPPER_FILE, "<u4"), head)
         with (segment / IDS_FILE).open("rb") as file:
             file.seek(-min(1, sizes[IDS_FILE]), os.SEEK_END)
-            ends = file.read() == pickle.STOP
+            ends = file.read() == PICKLE_END
     except (Broken, OSError):
         return False
     return (
