@@ -65,6 +65,17 @@ def test_row_6_irrelevant_and_nothing_left(grounding: Grounding) -> None:
     assert outcome(decide("irrelevant", grounding, NONE)) == expected
 
 
+@given(GROUNDING, REMEDIES)
+def test_a_kept_share_of_wrong_answers_allows_no_weak_ones(grounding: Grounding, remedies: Remedies) -> None:
+    """Under `strict` an answer from irrelevant passages is none, and everything else is as before."""
+    decision = decide("irrelevant", grounding, remedies, strict=True)
+    before = decide("irrelevant", grounding, remedies)
+    if grounding != "not_applicable" and before.status == "answered":
+        assert outcome(decision) == ("abstain", "abstained", ())
+    else:
+        assert decision == before
+
+
 def test_row_7_unranked_and_grounded_is_answered_with_a_flag() -> None:
     """Without a reranker a supported answer is given, and the loss is shown."""
     decision = decide("unranked", "grounded", BOTH)

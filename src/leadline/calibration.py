@@ -96,6 +96,11 @@ class Zero:
     point: Point | None = None
     warning: str = ""
 
+    @property
+    def strict(self) -> bool:
+        """Whether a share of wrong answers is kept to, which holds only for answers from passages above the zero."""
+        return self.basis in ("assured", "measured")
+
 
 def zero_of(calibration: Calibration | None, max_wrong: float | None) -> Zero:
     """The zero point that follows from a calibration, if there is one, and the setting `max_wrong`, if it is set.

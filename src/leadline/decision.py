@@ -34,11 +34,13 @@ def decide(
     *,
     interrupted: bool = False,
     legs_failed: bool = False,
+    strict: bool = False,
 ) -> Decision:
     """The first row of the table that fits.
 
     `legs_failed`: every leg failed, which is not the same as finding nothing. `interrupted`: the answer's stream
-    broke. Both end the run. Unranked and missing evidence never count as relevant, a failed check never as grounded.
+    broke. Both end the run. `strict`: nothing is answered from irrelevant passages, grounded or not. Unranked and
+    missing evidence never count as relevant, a failed check never as grounded.
     """
     if legs_failed:
         return _finish("error", "Every search failed, so nothing is known about the question.")
@@ -50,7 +52,7 @@ def decide(
         case "relevant":
             return _on_relevant(grounding, remedies)
         case "irrelevant":
-            return _on_irrelevant(grounding, remedies)
+            return _on_irrelevant(grounding, remedies, strict=strict)
         case "unranked":
             return _on_unranked(grounding, remedies)
         case "nothing":
@@ -65,8 +67,8 @@ def _on_relevant(grounding: Grounding, remedies: Remedies) -> Decision:
     return _remedy(("retry", "escalate"), remedies, f"The passages are relevant, but {_ANSWER[grounding]}")
 
 
-def _on_irrelevant(grounding: Grounding, remedies: Remedies) -> Decision:
-    if not (remedies.retry or remedies.escalate) and grounding == "grounded":
+def _on_irrelevant(grounding: Grounding, remedies: Remedies, *, strict: bool) -> Decision:
+    if not (remedies.retry or remedies.escalate) and grounding == "grounded" and not strict:
         reason = "The passages score as irrelevant, yet every sentence is supported by them."
         return _finish("answered", reason, "weak_evidence")
     return _remedy(("escalate", "retry"), remedies, "The passages found don't hold the answer")

@@ -89,6 +89,7 @@ class RAGState(TypedDict, total=False):
     passes: list[Pass]
     candidates: Annotated[dict[Leg, list[Document]], merge_candidates]
     documents: list[Document]
+    strict: bool  # a share of wrong answers is kept to: no answer from passages below zero
     scores: dict[str, dict[str, float]]  # query → chunk_id → raw logit, 0.0 = not scored; asked once a run
     context: list[Document]
     evidence: list[EvidenceBlock]

@@ -185,6 +185,18 @@ def test_the_largest_share_of_wrong_moves_the_zero_point(
     assert leadline("stats", "--data-dir", data).code == 2
 
 
+def test_a_kept_share_of_wrong_answers_makes_a_run_abstain(
+    leadline: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would be an answer from weak evidence is none under LEADLINE_MAX_WRONG: exit code 4."""
+    keep(data, calibration(50.0))
+    weak = leadline("ask", QUESTION, "--web", "never", "--data-dir", data, "--json")
+    assert (weak.code, json.loads(weak.out)["flags"]) == (0, ["weak_evidence"])
+    monkeypatch.setenv("LEADLINE_MAX_WRONG", "0.3")
+    none = leadline("ask", QUESTION, "--web", "never", "--data-dir", data, "--json")
+    assert (none.code, json.loads(none.out)["status"]) == (4, "abstained")
+
+
 def calibration(zero_point: float) -> Calibration:
     """One with this zero point."""
     point = Point(zero_point, 20, 1)

@@ -81,6 +81,7 @@ def _fresh_run(earlier: Conversation) -> RAGUpdate:
         "candidates": overwrite({}),
         "documents": [],
         "scores": {},
+        "strict": False,
         "context": [],
         "evidence": [],
         "answer": "",

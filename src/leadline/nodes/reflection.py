@@ -61,6 +61,7 @@ async def reflection(
         left(state, runtime.context),
         interrupted=state.get("draft_status") == "interrupted",
         legs_failed=_legs_failed(state),
+        strict=state.get("strict", False),
     )
     if decision.status != "answered" and state.get("answer"):
         emit(runtime, RetractEvent(reason=decision.reason))
