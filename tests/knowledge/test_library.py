@@ -266,3 +266,17 @@ asyncio.run(main())
         kb = await library.collection()
         assert [source.doc_id for source in await kb.list_sources()] == ["doc0", "doc1"]
         assert (await kb.verify()).ok
+
+
+async def test_an_id_of_another_collection_is_refused(settings: Settings) -> None:
+    """A document id belongs to one collection: given again in another it fails, whether or not the text is the same,
+    and says so. The first collection keeps what it has."""
+    async with open_library(settings) as library:
+        first, second = [await library.collection(name, create=True) for name in ("first", "second")]
+        assert (await first.add_documents(["Rain falls in spring."], ids=["one"]))[0].status == "added"
+        for text in ("Rain falls in spring.", "Snow falls in winter."):
+            (report,) = await second.add_documents([text], ids=["one"])
+            assert report.status == "failed"
+            assert "already used in the collection first" in str(report.error)
+        assert (await first.count(), await second.count()) == (1, 0)
+        assert (await first.verify()).ok

@@ -44,7 +44,7 @@ def placed(opened: Opened, drafts: Sequence[SourceDraft], root: str = "") -> lis
 async def preview(opened: Opened, drafts: Sequence[SourceDraft], root: str = "") -> list[PutReport]:
     """The status each draft would get from what the catalog holds now. Asks no index, embeds nothing."""
     news = placed(opened, drafts, root)
-    live = await asyncio.to_thread(live_versions, opened.catalog, [new.doc_id for new in news])
+    live = await asyncio.to_thread(live_versions, opened.catalog, opened.name, [new.doc_id for new in news])
     copies = await _copies(opened, news)
     return [replace(_previewed(new, live.get(new.doc_id)), copy_of=copies.get(new.doc_id)) for new in news]
 
@@ -75,7 +75,7 @@ async def _untouched(opened: Opened, news: Sequence[NewVersion]) -> dict[str, Pu
     """The sources that are as they were, in the catalog and in every index, texts included."""
     if await asyncio.to_thread(pending_versions, opened.catalog, opened.name):
         return {}  # what is live now will not be for long
-    live = await asyncio.to_thread(live_versions, opened.catalog, [new.doc_id for new in news])
+    live = await asyncio.to_thread(live_versions, opened.catalog, opened.name, [new.doc_id for new in news])
     same = [new for new in news if new.doc_id in live and _is_as_it_was(new, live[new.doc_id])]
     hashes = [chunk.content_hash for new in same for chunk in new.chunks]
     cached = await asyncio.to_thread(cached_hashes, opened.catalog, opened.embedder.name, hashes)
@@ -98,7 +98,7 @@ def _is_as_it_was(new: NewVersion, live: LiveVersion) -> bool:
 
 
 async def _store(opened: Opened, news: Sequence[NewVersion], usable: Mapping[str, bool]) -> list[PutReport]:
-    live = await asyncio.to_thread(live_versions, opened.catalog, [new.doc_id for new in news])
+    live = await asyncio.to_thread(live_versions, opened.catalog, opened.name, [new.doc_id for new in news])
     copies = await _copies(opened, news)
     same = [new for new in news if new.doc_id in live and live[new.doc_id].fingerprint == new.fingerprint]
     reports = await _restore(opened, same, live, usable)

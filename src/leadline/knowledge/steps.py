@@ -194,7 +194,7 @@ async def _given_again(opened: Opened, reports: Sequence[PutReport]) -> list[Put
 
 
 async def _give_again(opened: Opened, doc_ids: Sequence[str]) -> None:
-    live = await asyncio.to_thread(live_versions, opened.catalog, doc_ids)
+    live = await asyncio.to_thread(live_versions, opened.catalog, opened.name, doc_ids)
     versions = [one.version for one in live.values()]
     await asyncio.to_thread(owe_versions, opened.catalog, opened.name, dict.fromkeys(opened.leg_names, versions))
     await settle_all(opened)

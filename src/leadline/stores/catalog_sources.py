@@ -67,15 +67,15 @@ def find_sources(catalog: Catalog, collection: str, wanted: str) -> list[SourceI
     return []
 
 
-def live_versions(catalog: Catalog, doc_ids: Sequence[str]) -> dict[str, LiveVersion]:
-    """doc_id → its live version, for those that have one."""
+def live_versions(catalog: Catalog, collection: str, doc_ids: Sequence[str]) -> dict[str, LiveVersion]:
+    """doc_id → its live version, for those that have one in the collection."""
     found: dict[str, LiveVersion] = {}
     with catalog.read() as connection:
         for batch in batched(doc_ids):
             query = (
                 select(sources.c.doc_id, sources.c.root, versions.c.id, versions.c.fingerprint)
                 .join(versions, versions.c.id == sources.c.live_version)
-                .where(sources.c.doc_id.in_(batch))
+                .where(sources.c.doc_id.in_(batch), sources.c.collection == collection)
             )
             found.update({r.doc_id: LiveVersion(r.id, r.fingerprint, r.root) for r in connection.execute(query)})
     return found
