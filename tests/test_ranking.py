@@ -1,5 +1,6 @@
 """Fusion, merging over passes, and the sign of the evidence."""
 
+import itertools
 import math
 from typing import Any
 
@@ -133,10 +134,19 @@ def test_scores_sort_and_unscored_ones_come_last_in_fused_order() -> None:
     assert [d["rerank_score"] for d in ranked[2:]] == [0.0, 0.0]
 
 
+def test_the_fused_order_counts_beside_the_logits() -> None:
+    """A passage that fusion puts first stays before one that it puts fourth for a logit that is a little lower, and
+    gives way to one that is much higher; the logits themselves are left as they are."""
+    near = apply_scores([doc("a"), doc("b"), doc("c"), doc("d")], [1.0, -5.0, -5.0, 2.0])
+    assert (ids(near)[0], near[0]["rerank_score"]) == ("a", 1.0)
+    far = apply_scores([doc("a"), doc("b"), doc("c"), doc("d")], [1.0, -5.0, -5.0, 3.0])
+    assert (ids(far)[0], far[0]["rerank_score"]) == ("d", 3.0)
+
+
 def test_an_exact_zero_is_nudged_to_its_sign() -> None:
     """A logit of 0.0 is a score: it becomes the smallest float of its sign."""
-    ranked = apply_scores([doc("a"), doc("b")], [-0.0, 0.0])
-    assert [(d["metadata"]["chunk_id"], d["rerank_score"]) for d in ranked] == [("b", TINIEST), ("a", -TINIEST)]
+    ranked = apply_scores([doc("a"), doc("b")], [0.0, -0.0])
+    assert [(d["metadata"]["chunk_id"], d["rerank_score"]) for d in ranked] == [("a", TINIEST), ("b", -TINIEST)]
     assert evidence_sign(ranked[1:]) == "irrelevant"
 
 
@@ -173,11 +183,13 @@ def test_uniting_loses_nothing_and_repeats_nothing(
 
 @given(st.lists(st.floats(), max_size=12))
 def test_applied_scores_are_a_permutation_in_order(scores: list[float]) -> None:
-    """No document is lost, every score is finite, scored ones descend."""
+    """No document is lost, every score is finite, and no scored one stands behind another that has a higher logit and
+    stood before it."""
     ranked = apply_scores([doc(str(n)) for n in range(len(scores))], scores)
     assert sorted(ids(ranked), key=int) == [str(n) for n in range(len(scores))]
     kept = [d["rerank_score"] for d in ranked]
     assert all(math.isfinite(s) for s in kept)
-    scored = [s for s in kept if s != 0.0]
-    assert scored == sorted(scored, reverse=True)
+    scored = [(int(name), s) for name, s in zip(ids(ranked), kept, strict=True) if s != 0.0]
+    for first, second in itertools.combinations(scored, 2):
+        assert first[0] < second[0] or first[1] >= second[1]
     assert len(scored) == sum(math.isfinite(s) for s in scores)

@@ -11,6 +11,7 @@ reads: the same 8-bit weights, as 32-bit numbers. It needs the package onnx besi
 import argparse
 import hashlib
 import json
+import logging
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,10 +21,11 @@ import onnx
 import torch
 from numpy.typing import NDArray
 from onnx import numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.transformers import optimizer
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from crossencoder import MAX_TOKENS, TOKENIZER
-from export_embedder import fuse_and_quantise
 
 TARGET = Path(__file__).parent.parent / "src/leadline/models/weights/cross"
 SOURCE = Path(__file__).parent / "scratch" / "cross" / "model"
@@ -49,28 +51,61 @@ class Logit(torch.nn.Module):
 def export(source: Path, target: Path) -> None:
     """Writes `target` from a folder that `train.py` left."""
     model = BertForSequenceClassification.from_pretrained(source, attn_implementation="eager").eval()
-    sample = torch.ones((2, 16), dtype=torch.int64)
-    axes = {0: "batch", 1: "length"}
     with tempfile.TemporaryDirectory() as name:
         plain, fused = Path(name) / "plain.onnx", Path(name) / "fused.onnx"
-        torch.onnx.export(
-            Logit(model),
-            (sample, torch.zeros_like(sample), sample),
-            str(plain),
-            dynamo=False,
-            input_names=["input_ids", "token_type_ids", "attention_mask"],
-            output_names=["logit"],
-            dynamic_axes={
-                "input_ids": axes,
-                "token_type_ids": axes,
-                "attention_mask": axes,
-                "logit": {0: "batch"},
-            },
-            opset_version=17,
-            do_constant_folding=True,
+        plain_export(model, plain)
+        fused_model = optimizer.optimize_model(
+            str(plain), model_type="bert", num_heads=12, hidden_size=384, opt_level=0
         )
-        fuse_and_quantise(plain, fused, target)
+        fused_model.save_model_to_file(str(fused))
+        quantise(fused, target)
     described(target, model)
+
+
+def quantise(fused: Path, target: Path) -> None:
+    """Turns the weights into 8 bits.
+
+    One scale for all activations of a run, as `quantize_dynamic` has it, is a third faster and moves a logit by 0.10
+    on the mean, 1.4 % of them over zero. In blocks of 128 (but for attention, which has no such kernel) it is 0.04 and
+    0.4 %: 500 pairs of a question and a paragraph of one article.
+    """
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer  # needs onnxscript
+
+    logging.getLogger("onnxruntime.quantization").setLevel(logging.WARNING)
+    blocks = MatMulNBitsQuantizer(str(fused), bits=8, block_size=128, is_symmetric=True, accuracy_level=4)
+    blocks.process()
+    with tempfile.TemporaryDirectory() as name:
+        part = Path(name) / "blocks.onnx"
+        blocks.model.save_model_to_file(str(part))
+        quantize_dynamic(
+            str(part),
+            str(target),
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+        )
+
+
+def plain_export(model: BertForSequenceClassification, target: Path) -> None:
+    """The model as ONNX, with the weights as they are."""
+    sample = torch.ones((2, 16), dtype=torch.int64)
+    axes = {0: "batch", 1: "length"}
+    torch.onnx.export(
+        Logit(model.eval()),
+        (sample, torch.zeros_like(sample), sample),
+        str(target),
+        dynamo=False,
+        input_names=["input_ids", "token_type_ids", "attention_mask"],
+        output_names=["logit"],
+        dynamic_axes={
+            "input_ids": axes,
+            "token_type_ids": axes,
+            "attention_mask": axes,
+            "logit": {0: "batch"},
+        },
+        opset_version=17,
+        do_constant_folding=True,
+    )
 
 
 def described(path: Path, model: BertForSequenceClassification) -> None:
@@ -94,7 +129,19 @@ def weights(graph: onnx.ModelProto) -> dict[str, Floats]:
             found[name] = (tensor.astype(np.float32) - zero.astype(np.float32)) * scale
         elif tensor.dtype == np.float32 and not name.endswith("_scale"):
             found[name] = tensor
+    for node in graph.graph.node:
+        if node.op_type == "MatMulNBits":
+            found[node.input[1]] = unblocked(node, tensors)
     return found
+
+
+def unblocked(node: onnx.NodeProto, tensors: dict[str, Floats]) -> Floats:
+    """The matrix of a MatMulNBits, inputs by outputs: its bytes stand for themselves less 128, times their block's
+    scale."""
+    sizes = {each.name: each.i for each in node.attribute}
+    scales = tensors[node.input[2]].reshape(sizes["N"], -1, 1)
+    values = (tensors[node.input[1]].reshape(sizes["N"], scales.shape[1], -1).astype(np.float32) - 128) * scales
+    return np.ascontiguousarray(values.reshape(sizes["N"], -1)[:, : sizes["K"]].T)
 
 
 def place(weight: Floats, held: dict[str, Floats]) -> list[object]:
@@ -136,6 +183,7 @@ def write_folder(path: Path, folder: Path) -> None:
     PreTrainedTokenizerFast(
         tokenizer_file=str(TOKENIZER),
         model_max_length=MAX_TOKENS,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
         cls_token="[CLS]",
         sep_token="[SEP]",
         pad_token="[PAD]",

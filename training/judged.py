@@ -15,6 +15,8 @@ import numpy as np
 import sentencex
 
 from leadline.analysis import STOP_WORDS, Analyzer
+from mine import is_held
+from train import UNSEEN
 
 # The intercept is set on sets that the weights never saw.
 FITTED = ("medquad", "lfrqa", "squad_train_part", "fairytaleqa", "policyqa", "selqa")
@@ -44,8 +46,11 @@ class Judged:
     far: tuple[str, ...]
 
 
-def read(folder: Path, name: str, count: int, seed: int = 7) -> list[Judged]:
-    """A sample of `count` questions of a set, at most five of each wording, with mined and far negatives."""
+def read(folder: Path, name: str, count: int, *, unseen: bool, seed: int = 7) -> list[Judged]:
+    """A sample of `count` questions of a set, at most five of each wording, with mined and far negatives.
+
+    With `unseen`, of a set that the cross-encoder was trained on only questions whose passage it wasn't trained on.
+    """
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     random.Random(seed).shuffle(rows)
@@ -56,6 +61,8 @@ def read(folder: Path, name: str, count: int, seed: int = 7) -> list[Judged]:
         if asked[row["q"]] <= 5 and MIN_WORDS <= len(row["pos"][0].split()) <= MAX_WORDS:
             kept.append(row)
     pool = kept[: max(3000, count)]
+    if unseen and name not in UNSEEN:
+        kept = [row for row in kept if is_held(row["pos"][0])]
     return with_mined(name, pool, kept[:count], seed)
 
 

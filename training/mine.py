@@ -152,16 +152,20 @@ def mine(name: str, found: list[Row]) -> Iterator[Row]:
     others = [word for row in found for word in [*names(row["q"]), *names(row["pos"])[:2], *content_words(row["q"])]]
     for row, texts in zip(found, ranked, strict=True):
         pool = chance.sample(others, min(40, len(others)))
-        digest = int(hashlib.sha256(row["pos"].encode()).hexdigest(), 16)
         yield {
             "set": name,
-            "held": digest % HELD == 0,
+            "held": is_held(row["pos"]),
             "q": row["q"],
             "pos": row["pos"],
             "near": row["near"],
             "mined": mined(row, texts, terms, chance),
             "altered": altered(row["q"], row["pos"], pool, chance, KEPT),
         }
+
+
+def is_held(passage: str) -> bool:
+    """Whether questions that this passage answers are kept out of training."""
+    return int(hashlib.sha256(passage.encode()).hexdigest(), 16) % HELD == 0
 
 
 def content_words(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import judged
 from leadline.models import features
+from leadline.models.cross_encoder import CrossEncoder
 from leadline.models.features import TermWeights
 from leadline.models.minilm import MiniLM
 
@@ -66,8 +67,27 @@ def altered_pairs(rows: list[judged.Judged], *, by_sentence: bool) -> list[Pair]
     return found
 
 
-def measured(pairs: list[Pair], weights: TermWeights) -> Matrix:
-    """The features of every pair, shape (len(pairs), len(features.NAMES))."""
+def read_together(pairs: list[Pair]) -> NDArray[np.float64]:
+    """The cross-encoder's logit of every pair; computed once, then read from a file."""
+    key = hashlib.sha256(json.dumps([CrossEncoder.name, [(p.question, p.passage) for p in pairs]]).encode())
+    path = WORK / f"cross-{key.hexdigest()[:16]}.npy"
+    if not path.exists():
+        model = CrossEncoder(MiniLM())
+        asked: dict[str, list[int]] = {}
+        for place, pair in enumerate(pairs):
+            asked.setdefault(pair.question, []).append(place)
+        found = np.zeros(len(pairs))
+        for done, (question, places) in enumerate(asked.items()):
+            found[places] = model.logits(question, [pairs[place].passage for place in places])
+            if done % 500 == 0:
+                print(f"  {done:,} of {len(asked):,} questions read", flush=True)
+        np.save(path, found)
+    logits: NDArray[np.float64] = np.load(path, allow_pickle=False)
+    return logits
+
+
+def measured(pairs: list[Pair], weights: TermWeights, *, read: bool) -> Matrix:
+    """The features of every pair, a row each; with `read` the cross-encoder's logit after them."""
     cosines, similarities, question_ids = similar(pairs)
     rows = []
     for place, pair in enumerate(pairs):
@@ -80,7 +100,8 @@ def measured(pairs: list[Pair], weights: TermWeights) -> Matrix:
                 token_weights=weights.token_ids[question_ids[place]],
             )
         )
-    return np.array(rows)
+    matrix = np.array(rows)
+    return np.column_stack([matrix, read_together(pairs)]) if read else matrix
 
 
 def similar(pairs: list[Pair]) -> tuple[list[float], list[NDArray[np.float16]], list[NDArray[np.int64]]]:

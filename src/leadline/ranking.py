@@ -15,6 +15,8 @@ RRF_K = 60
 # How much a leg's rank counts; a leg not named here counts 1. The entity graph finds what shares names with the
 # question, which adds passages the others miss but says little of their order: docs/decisions.md has the figures.
 LEG_WEIGHTS: Mapping[Leg, float] = {"graph": 0.3}
+# How much the fused order counts beside the reranker's logits: docs/decisions.md has the figures.
+RANK_PRIOR = 1.0
 _PLACE = ("chunk_id", "doc_id", "file_name", "page", "start_char", "end_char")
 
 
@@ -63,13 +65,21 @@ def is_scored(rerank_score: float) -> bool:
 def apply_scores(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:
     """The documents with their logits, best first; unscored ones last, in the order given.
 
+    Best is by logit and by the place in the order given, which is that of fusion: each doubling of the place counts as
+    much as RANK_PRIOR · ln 2 of logit. Both are evidence of relevance, and together they rank better than either.
     All or nothing: ValueError if there isn't one score a document. A score that isn't finite becomes 0.0 (not scored);
     an exact zero becomes the smallest float of its sign.
     """
     if len(scores) != len(documents):
         raise ValueError(f"{len(documents)} documents, but {len(scores)} scores: a partial ranking is no ranking.")
-    ranked = [_with_score(document, float(score)) for document, score in zip(documents, scores, strict=True)]
-    return sorted(ranked, key=lambda d: (not is_scored(d["rerank_score"]), -d["rerank_score"]))
+    scored = [_with_score(document, float(score)) for document, score in zip(documents, scores, strict=True)]
+
+    def key(placed: tuple[int, Document]) -> tuple[bool, float]:
+        place, document = placed
+        logit = document["rerank_score"]
+        return (False, RANK_PRIOR * math.log1p(place) - logit) if is_scored(logit) else (True, 0.0)
+
+    return [document for _, document in sorted(enumerate(scored), key=key)]
 
 
 def _with_score(document: Document, score: float) -> Document:

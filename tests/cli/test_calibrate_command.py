@@ -100,7 +100,9 @@ def test_questions_about_documents_that_are_there(leadline: Any, data: Path, que
     assert done.code == 0, done.err
     made = json.loads(done.out)
     assert (made["collection"], made["questions"], made["answerable"], made["unanswerable"]) == ("default", 48, 24, 24)
-    assert made["risk"] < made["curve"][-1][2] / made["curve"][-1][1] == 0.5
+    _, answered, wrong = made["curve"][-1]  # all are answered, so half of them, and who has the wrong source, are wrong
+    assert (answered, wrong) in [(48, 24), (48, 25)]
+    assert made["risk"] < wrong / answered
     assert made["doubts"] == []
     assert ElementTree.parse(tmp_path / "curve.svg").getroot().tag.endswith("svg")
 

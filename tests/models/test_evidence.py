@@ -124,7 +124,7 @@ def test_the_setting_embedded_shares_the_embedder() -> None:
     """The default reranker is this one."""
     opened = open_reranker("embedded", MiniLM())
     assert isinstance(opened, EvidenceScorer)
-    assert opened.name.startswith("evidence-1/")
+    assert opened.name.startswith("evidence-2/")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """The embedded reranker: how well a passage bears on a question, as one logit with a zero point that means something.
 
-A logistic layer over what `features.py` measures, with vectors from the embedded embedder; a second layer for single
-sentences. Weights, zero points and term weights were fitted on judged questions by `training/fit_evidence.py` and are
-fixed. Knows nothing of stores, nodes or settings. It tells what is on topic well and near misses badly: the card beside
-the weights gives the figures. Construction does no I/O.
+A logistic layer over the logit of the embedded cross-encoder and what `features.py` measures with vectors from the
+embedded embedder; a second layer, without the former, for single sentences. Weights, zero points and term weights were
+fitted on judged questions by `training/fit_evidence.py` and are fixed. Knows nothing of stores, nodes or settings. The
+cards beside the weights say how well it tells near misses. Construction does no I/O.
 """
 
-import hashlib
 import io
 import json
 import re
@@ -20,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.errors import ModelUnavailable, RerankerRefused
-from leadline.models import features
+from leadline.errors import RerankerRefused
+from leadline.models import cross_encoder, features, shipped
+from leadline.models.cross_encoder import CrossEncoder
 from leadline.models.features import TermWeights
 from leadline.models.minilm import Encoded, MiniLM
 from leadline.models.sign import check_sign, signed
@@ -29,7 +29,7 @@ from leadline.models.windows import cut
 
 WEIGHTS = Path(__file__).parent / "weights" / "evidence"
 SHA256 = {
-    "layers.json": "ce5310e006f359adeed2ce8aff54596726ce678b484092dbb3ac28f3eaccf0d2",
+    "layers.json": "73087b7d0d45905052bc2287561bea9896b05071c4207ff43bf3e83f1ff18603",
     "terms.npz": "64ae5b7d5ad144dd4955324958f51827e29765705532e8ad1551d8f3691dce5d",
 }
 # Tokens of a passage that are scored together: what the layers were fitted on, and within the embedder's window.
@@ -37,6 +37,7 @@ ROOM = 200
 # Of a question longer than this, the sentences that ask are scored by themselves too.
 LONG_QUESTION = 64
 KEPT_TEXTS = 128
+CROSS = "cross"  # what a layer calls the cross-encoder's logit
 
 ASKING = re.compile(r"[^.!?。！？\n]+[?？]")
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
@@ -44,8 +45,9 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One weight for each of `features.NAMES`, and the intercept."""
+    """One weight for each of the numbers that `names` says, and the intercept."""
 
+    names: tuple[str, ...]
     weights: NDArray[np.float64]
     intercept: float
 
@@ -60,15 +62,15 @@ class Fit:
 
 
 class EvidenceScorer:
-    """Scores passages by cosine, late interaction and shared terms.
+    """Scores passages by a cross-encoder, cosine, late interaction and shared terms.
 
     Long passages are scored by overlapping windows, the best one counts; of a long question the whole and each
-    sentence that asks. About one embedding a window, and nothing for the passages of the last calls. `zero_point`
-    is taken off every logit of a passage. Raises ModelUnavailable if a weight file is damaged, RerankerRefused if its
-    probe fails.
+    sentence that asks. A window costs one run of the cross-encoder and one embedding, the latter not for the passages
+    of the last calls. `zero_point` is taken off every logit of a passage. Raises ModelUnavailable if a weight file is
+    damaged, RerankerRefused if its probe fails.
     """
 
-    name = f"evidence-1/{SHA256['layers.json'][:12]}"
+    name = f"evidence-2/{SHA256['layers.json'][:12]}+{cross_encoder.SHA256[:12]}"
 
     def __init__(self, encoder: MiniLM, folder: Path = WEIGHTS, *, zero_point: float = 0.0) -> None:
         self._encoder = encoder
@@ -77,6 +79,7 @@ class EvidenceScorer:
         self._lock = threading.Lock()
         self._fit: Fit | None = None
         self._encoded = EncodedTexts(encoder)
+        self._cross = CrossEncoder(encoder)
 
     def load(self) -> None:
         """Loads the weights and probes their sign now instead of at the first score."""
@@ -106,12 +109,19 @@ class EvidenceScorer:
         pieces = [(row, piece) for row, text in enumerate(passages) for piece in self._pieces(text)]
         encoded = self._encoded.get([*asked, *(piece for _, piece in pieces)])
         best = [-np.inf] * len(passages)
+        read: dict[str, NDArray[np.float64]] = {}
         for focus in asked:
             terms = features.asked_terms(focus, fit.terms)
-            for row, piece in pieces:
-                numbers = compare(terms, encoded[focus], piece, encoded[piece], fit.terms)
+            numbers = [compare(terms, encoded[focus], piece, encoded[piece], fit.terms) for _, piece in pieces]
+            if CROSS in layer.names:
+                # The cross-encoder reads short questions: in place of a long one what it asks, which stands last.
+                short = asked[-1] if focus is question else focus
+                if short not in read:
+                    read[short] = self._cross.logits(short, [piece for _, piece in pieces])
+                numbers = [np.append(row, logit) for row, logit in zip(numbers, read[short], strict=True)]
+            for (row, _), number in zip(pieces, numbers, strict=True):
                 # Signs without a word are all one to the model: what looks alike to it then need not be.
-                known = float(numbers @ layer.weights) if terms else 0.0
+                known = float(number @ layer.weights) if terms else 0.0
                 best[row] = max(best[row], known + layer.intercept)
         return best
 
@@ -170,10 +180,8 @@ def focuses(question: str, spans: list[tuple[int, int]]) -> list[str]:
 
 def read(folder: Path) -> Fit:
     """Reads the two files and checks them."""
-    layers = json.loads(checked_bytes(folder, "layers.json"))
-    if layers["features"] != list(features.NAMES):
-        raise RerankerRefused(f"The layers in {folder} were fitted on other features.", hint="Fit them again.")
-    with np.load(io.BytesIO(checked_bytes(folder, "terms.npz")), allow_pickle=False) as tables:
+    layers = json.loads(shipped.read(folder / "layers.json", SHA256["layers.json"]))
+    with np.load(io.BytesIO(shipped.read(folder / "terms.npz", SHA256["terms.npz"])), allow_pickle=False) as tables:
         names = tables["terms"].tobytes().decode("utf-8").split("\n")
         terms = TermWeights(
             terms=dict(zip(names, tables["weights"].astype(float).tolist(), strict=True)),
@@ -181,21 +189,13 @@ def read(folder: Path) -> Fit:
             token_ids=tables["tokens"].astype(np.float32),
         )
     passages, sentences = (
-        Layer(np.array(layers[kind]["weights"], dtype=np.float64), float(layers[kind]["intercept"]))
+        Layer(
+            tuple(layers[kind]["features"]),
+            np.array(layers[kind]["weights"], dtype=np.float64),
+            float(layers[kind]["intercept"]),
+        )
         for kind in ("passages", "sentences")
     )
+    if passages.names != (*features.NAMES, CROSS) or sentences.names != features.NAMES:
+        raise RerankerRefused(f"The layers in {folder} were fitted on other features.", hint="Fit them again.")
     return Fit(passages, sentences, terms)
-
-
-def checked_bytes(folder: Path, name: str) -> bytes:
-    """The content of a weight file, only if it is the one that was shipped."""
-    hint = "Install leadline again: the file belongs to the package."
-    try:
-        content = (folder / name).read_bytes()
-    except OSError as error:
-        raise ModelUnavailable(
-            f"The reranker's file {folder / name} can't be read: {error.strerror}.", hint=hint
-        ) from error
-    if hashlib.sha256(content).hexdigest() != SHA256[name]:
-        raise ModelUnavailable(f"The reranker's file {folder / name} is not the one that was shipped.", hint=hint)
-    return content

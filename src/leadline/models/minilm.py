@@ -4,7 +4,6 @@ Knows the two files under `weights/minilm`, their hashes, and how to run them fa
 stores or settings. Construction does no I/O: the files are read, checked and loaded at the first use.
 """
 
-import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.errors import ModelUnavailable
+from leadline.models import shipped
 from leadline.models.base import Vectors
 
 if TYPE_CHECKING:
@@ -99,6 +98,7 @@ class MiniLM:
         ]
 
     def token_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """The token ids of each text, cut to the window, between `[CLS]` and `[SEP]`."""
         readable = [encodable(text) for text in texts]
         encodings = self._load().tokenizer.encode_batch_fast(readable, add_special_tokens=False)
         return [np.array([CLS, *encoding.ids[:MAX_TOKENS], SEP], dtype=np.int64) for encoding in encodings]
@@ -141,24 +141,12 @@ def load(folder: Path) -> Loaded:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    model = checked_bytes(folder, "model.onnx")
+    model = shipped.read(folder / "model.onnx", SHA256["model.onnx"])
+    words = shipped.read(folder / "tokenizer.json", SHA256["tokenizer.json"])
     return Loaded(
         session=onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]),
-        tokenizer=tokenizers.Tokenizer.from_buffer(checked_bytes(folder, "tokenizer.json")),
+        tokenizer=tokenizers.Tokenizer.from_buffer(words),
     )
-
-
-def checked_bytes(folder: Path, name: str) -> bytes:
-    """The content of a weight file, only if it is the one that was shipped."""
-    hint = "Install leadline again: the file belongs to the package."
-    try:
-        content = (folder / name).read_bytes()
-    except OSError as error:
-        reason = f"The embedder's file {folder / name} can't be read: {error.strerror}."
-        raise ModelUnavailable(reason, hint=hint) from error
-    if hashlib.sha256(content).hexdigest() != SHA256[name]:
-        raise ModelUnavailable(f"The embedder's file {folder / name} is not the one that was shipped.", hint=hint)
-    return content
 
 
 def usable_cores() -> int:
