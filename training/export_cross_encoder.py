@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
+from onnxruntime.transformers.fusion_options import FusionOptions
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from crossencoder import MAX_TOKENS, TOKENIZER
@@ -54,8 +55,10 @@ def export(source: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         plain, fused = Path(name) / "plain.onnx", Path(name) / "fused.onnx"
         plain_export(model, plain)
+        options = FusionOptions("bert")
+        options.use_multi_head_attention = True  # else the weights of attention are in a node that has no blocks
         fused_model = optimizer.optimize_model(
-            str(plain), model_type="bert", num_heads=12, hidden_size=384, opt_level=0
+            str(plain), model_type="bert", num_heads=12, hidden_size=384, opt_level=0, optimization_options=options
         )
         fused_model.save_model_to_file(str(fused))
         quantise(fused, target)
@@ -63,23 +66,23 @@ def export(source: Path, target: Path) -> None:
 
 
 def quantise(fused: Path, target: Path) -> None:
-    """Turns the weights into 8 bits.
+    """Turns the weights into 8 bits, with one scale for each 32 of them, and of the activations they meet.
 
-    One scale for all activations of a run, as `quantize_dynamic` has it, is a third faster and moves a logit by 0.10
-    on the mean, 1.4 % of them over zero. In blocks of 128 (but for attention, which has no such kernel) it is 0.04 and
-    0.4 %: 500 pairs of a question and a paragraph of one article.
+    One scale for all activations of a run, as `quantize_dynamic` has it, takes a third less time and moves a logit by
+    0.10 on the mean, blocks of 32 by 0.015: the sign is worth more.
     """
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer  # needs onnxscript
 
     logging.getLogger("onnxruntime.quantization").setLevel(logging.WARNING)
-    blocks = MatMulNBitsQuantizer(str(fused), bits=8, block_size=128, is_symmetric=True, accuracy_level=4)
+    blocks = MatMulNBitsQuantizer(str(fused), bits=8, block_size=32, is_symmetric=True, accuracy_level=4)
     blocks.process()
     with tempfile.TemporaryDirectory() as name:
         part = Path(name) / "blocks.onnx"
         blocks.model.save_model_to_file(str(part))
-        quantize_dynamic(
+        quantize_dynamic(  # the word vectors
             str(part),
             str(target),
+            op_types_to_quantize=["EmbedLayerNormalization"],
             weight_type=QuantType.QInt8,
             per_channel=True,
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 WEIGHTS = Path(__file__).parent / "weights" / "cross"
-SHA256 = "08975e1d17416c9af91c13e5aeb6ada8b4dcb5b92f7bae8b5c1b43f8b979e78a"
+SHA256 = "a2d7fbb7f87ab5ee1e76ce0959692f24f49f804f94c25c5d96c6159aa570aaea"
 # Tokens of a question and of a passage that are read, beside the three special ones. A longer question loses its
 # beginning, since what it asks stands at its end; a longer passage its end.
 MAX_QUESTION, MAX_PASSAGE = 64, 200
