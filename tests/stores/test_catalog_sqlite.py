@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -136,3 +137,16 @@ async def test_a_few_chunks_are_found_without_the_other_sources(catalog: Catalog
         assert holders_of(catalog, "another", [content]) == {}
     assert steps
     assert [step for step in steps if "ix_sources_collection" in step or step.startswith("SCAN")] == []
+
+
+def test_a_new_file_that_another_process_is_just_making(tmp_path: Path) -> None:
+    """Opening waits until the other is done, even where SQLite itself would say at once that the file is locked."""
+    other = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    timer = threading.Timer(0.3, other.rollback)
+    timer.start()
+    catalog = Catalog(tmp_path)
+    catalog.open()
+    catalog.close()
+    timer.join()
+    other.close()

@@ -5,6 +5,7 @@ process and a power cut. With a few commits a batch the price can't be measured 
 """
 
 import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from leadline.errors import StoreError
 from leadline.stores.catalog_database import BUSY_TIMEOUT_S, WRITES, damaged
 from leadline.stores.sqlite_file import FULL, check_path, remedy
 
+PAUSE_S: Final = 0.01
 _HEADER: Final = b"SQLite format 3\x00"
 _PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL",
@@ -115,8 +117,22 @@ def _on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
-        cursor.execute(pragma)
+        _patiently(cursor, pragma)
     cursor.close()
+
+
+def _patiently(cursor: Any, pragma: str) -> None:
+    """SQLite doesn't wait where two processes switch a new file to its log at one moment: one is told at once."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            cursor.execute(pragma)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return
 
 
 def _on_begin(connection: Connection) -> None:
