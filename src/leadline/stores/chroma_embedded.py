@@ -20,7 +20,7 @@ from leadline.stores.chroma_client import Vanished, no_database
 from leadline.stores.chroma_database import DATABASE
 from leadline.stores.chroma_undo import Undo
 
-# Chroma 1.5.9 may never return from a write to a full disk, or lose what is written after it, so it isn't let near one.
+# Chroma 1.5.9 may never return from a write to a full disk, so it isn't let near one.
 # It keeps what is written in its queue, its journal and its index at the same time, and beside it the chunks' fields.
 COPIES = 3
 FIELDS = 2**20
