@@ -29,7 +29,7 @@ from leadline.models.windows import cut
 
 WEIGHTS = Path(__file__).parent / "weights" / "evidence"
 SHA256 = {
-    "layers.json": "73087b7d0d45905052bc2287561bea9896b05071c4207ff43bf3e83f1ff18603",
+    "layers.json": "bbe8099eb262ce0847d1e818d7955d071579c888c9d9e544d91b55fee2c2e9d8",
     "terms.npz": "64ae5b7d5ad144dd4955324958f51827e29765705532e8ad1551d8f3691dce5d",
 }
 # Tokens of a passage that are scored together: what the layers were fitted on, and within the embedder's window.
