@@ -18,10 +18,14 @@ Route = Literal["search", "direct"]
 
 
 class Found(TypedDict):
-    """What one leg said of a chunk: its own score (never compared across legs) and 0-based rank."""
+    """What one leg said of a chunk: its own score (never compared across legs) and 0-based rank.
+
+    `in_pass` is the search of the run, counted from 1, that it said so in: of several the one with the best rank.
+    """
 
     rank: int
     score: float
+    in_pass: NotRequired[int]
 
 
 class Document(TypedDict):
@@ -95,8 +99,46 @@ class Pass(TypedDict):
     sources: list[str]
 
 
+class Sighting(TypedDict):
+    """A chunk as one leg found it in one pass of a run (counted from 1), without its text.
+
+    `rank` is 0-based; `score` the leg's own. `content_hash` tells the text from every other.
+    """
+
+    in_pass: int
+    leg: Leg
+    rank: int
+    score: float
+    chunk_id: str
+    doc_id: str
+    file_name: str
+    file_hash: str
+    page: int | None
+    source_type: str
+    content_hash: str
+
+
+# What became of a candidate, from the best to the worst; `why` of its row says it in words.
+Fate = Literal[
+    "cited",  # a sentence of the answer cites it, and the check confirms that
+    "check_failed",  # a sentence cites it that the check doesn't confirm
+    "not_cited",  # the writer saw it
+    "no_room",  # among the best, but the token budget had no room for a sentence of it
+    "below_zero",  # among the best, but no passage is above zero, so nothing was written from it
+    "not_written",  # among the best, but no answer was written from it for another reason
+    "beyond_top",  # ranked behind the passages that are given to the writer
+    "same_text",  # another candidate has the same text and stands for it
+    "fusion",  # found by a leg, cut when the legs were joined
+]
+
+
 class ContextRow(TypedDict):
-    """One line of the evidence table of a result."""
+    """One candidate of the run: who found it, how it was ranked, and what became of it. Holds none of its text.
+
+    `fused_rank` and `rank` are its 0-based places after fusion and after the reranker; `rerank_score` is 0.0 where it
+    was not scored. `n` is its number in the evidence, `sentences` how many of its sentences the writer was shown and
+    how many it has. `same_as` is the chunk that stands for it. Not known, or not so: None.
+    """
 
     chunk_id: str
     file_name: str
@@ -104,6 +146,45 @@ class ContextRow(TypedDict):
     found_by: dict[str, Found]
     kept: bool
     why: str
+    fate: Fate
+    doc_id: str
+    page: int | None
+    source_type: str
+    content_hash: str
+    fused_rank: int | None
+    rank: int | None
+    n: int | None
+    sentences: list[int] | None
+    same_as: str | None
+
+
+class SourceSeen(TypedDict):
+    """A source that a run found something of, and the hash of its bytes then."""
+
+    file_name: str
+    file_hash: str
+
+
+class RunRecord(TypedDict):
+    """What it takes to make the searches of a run again and see what is different. No text of a passage, no secret.
+
+    `settings` are those of the installation that retrieval depends on, `settings_hash` tells them from others;
+    `knobs` are the run's own. `passes` are the searches in their order, `path` what was decided after each; `judged_by`
+    are the questions that the reranker scored against, `zero_point` what was taken off its logits. `sources` is
+    doc_id → what it was.
+    """
+
+    format: int
+    leadline: str
+    collection: str
+    settings: dict[str, Any]
+    settings_hash: str
+    knobs: dict[str, Any]
+    passes: list[Pass]
+    path: list[Verdict]
+    judged_by: list[str]
+    zero_point: float
+    sources: dict[str, SourceSeen]
 
 
 class Usage(TypedDict, total=False):
@@ -133,4 +214,5 @@ class Result(TypedDict):
     usage: Usage
     models: dict[str, str]
     generation: int
+    record: NotRequired[RunRecord]
     error: NotRequired[dict[str, str]]

@@ -25,6 +25,8 @@ from leadline.records import (
     Pass,
     Result,
     Route,
+    RunRecord,
+    Sighting,
     Status,
     Usage,
     Verdict,
@@ -48,6 +50,8 @@ __all__ = [
     "RAGUpdate",
     "Result",
     "Route",
+    "RunRecord",
+    "Sighting",
     "Status",
     "Usage",
     "Verdict",
@@ -88,15 +92,18 @@ class RAGState(TypedDict, total=False):
     width: int
     passes: list[Pass]
     candidates: Annotated[dict[Leg, list[Document]], merge_candidates]
+    sightings: list[Sighting]  # all that the legs found, pass after pass
     documents: list[Document]
     strict: bool  # a share of wrong answers is kept to: no answer from passages below zero
     scores: dict[str, dict[str, float]]  # query → chunk_id → raw logit, 0.0 = not scored; asked once a run
+    zero_point: float  # what was taken off the logits
     context: list[Document]
     evidence: list[EvidenceBlock]
     answer: str
     draft_status: Literal["complete", "interrupted", "failed", "none"]
     citations: list[Citation]
     verdict: Verdict
+    path: list[Verdict]  # the verdicts of the passes before
     flags: list[Flag]
     retry_count: int
     web_used: bool

@@ -23,6 +23,7 @@ KEYS = {
     "usage": dict,
     "models": dict,
     "generation": int,
+    "record": dict,
 }
 CITATION_KEYS = {
     "n",

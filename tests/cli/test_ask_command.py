@@ -18,6 +18,7 @@ RESULT_KEYS = {
     "usage",
     "models",
     "generation",
+    "record",
 }
 QUESTION = "What does error E-217 mean?"
 

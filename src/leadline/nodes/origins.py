@@ -103,4 +103,5 @@ def _bare(result: Result, messages: Sequence[AnyMessage]) -> Result:
     answer = REMOVED if result.get("answer") else ""
     emptied: Any = {"answer": answer, "citations": [], "context": [], "queries": []}
     bare: Result = {**result, **emptied, "question": said[-1].strip() if said else ""}
+    bare.pop("record", None)  # it names files, and its queries may hold words of their passages
     return bare

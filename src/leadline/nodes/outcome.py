@@ -4,22 +4,29 @@ Pure functions over the state and the decision.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from leadline.config import RunContext
 from leadline.decision import Decision
+from leadline.nodes.candidates import context_rows
+from leadline.nodes.record import record_of, without_folder
 from leadline.nodes.wording import abstention
-from leadline.state import Citation, ContextRow, Document, Evidence, Grounding, RAGState, Result, Verdict
+from leadline.state import Citation, Document, Evidence, Grounding, RAGState, Result, Verdict
 
 NEAREST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a result says of the installation: names of the models, and the generation of the documents."""
+    """What a result says of the installation: names of the models, and the generation of the documents.
+
+    `settings` are those that retrieval depends on: see `nodes.record`.
+    """
 
     models: Mapping[str, str]
     generation: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +57,14 @@ def result_of(
         citations=list(checked.citations) if answered else [],
         verdict=verdict_of(decision, checked),
         flags=list(decision.flags),
-        context=context_rows(state),
+        context=context_rows(state, checked.citations, context.max_context_tokens),
         queries=list(dict.fromkeys(search["query"] for search in state.get("passes", []))),
         web_used=state.get("web_used", False),
         degraded=degraded,
         usage=state.get("usage", {}),
-        models={**facts.models, "llm": context.llm or "extractive"},
+        models={**facts.models, "llm": without_folder(context.llm or "extractive")},
         generation=facts.generation,
+        record=record_of(state, context, facts.settings, verdict_of(decision, checked)),
     )
     if status == "error":
         result["error"] = {
@@ -89,29 +97,3 @@ def nearest_documents(state: RAGState) -> list[Document]:
     for document in state.get("documents", []):
         best.setdefault(str(document["metadata"]["file_name"]), document)
     return [*best.values()][:NEAREST]
-
-
-def context_rows(state: RAGState) -> list[ContextRow]:
-    """Every passage the run looked at, best first: which were given to the writer, and why the others weren't."""
-    kept = {document["metadata"]["chunk_id"]: place for place, document in enumerate(state.get("context", []))}
-    shown = {block["chunk_id"] for block in state.get("evidence", []) if block["sentences"]}
-    return [_row(document, kept, shown) for document in state.get("documents", [])]
-
-
-def _row(document: Document, kept: Mapping[str, int], shown: set[str]) -> ContextRow:
-    metadata = document["metadata"]
-    chunk_id = metadata["chunk_id"]
-    if chunk_id not in kept:
-        why = f"ranked below the best {len(kept)}"
-    elif chunk_id not in shown:
-        why = f"ranked {kept[chunk_id] + 1}, not shown to the writer"
-    else:
-        why = f"ranked {kept[chunk_id] + 1}, shown to the writer"
-    return ContextRow(
-        chunk_id=chunk_id,
-        file_name=metadata["file_name"],
-        rerank_score=document["rerank_score"],
-        found_by=metadata.get("found_by", {}),
-        kept=chunk_id in shown,
-        why=why,
-    )

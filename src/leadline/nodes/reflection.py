@@ -81,6 +81,8 @@ async def reflection(
         update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
     update["verdict"] = verdict_of(decision, checked)
+    if decision.status is None:
+        update["path"] = [*state.get("path", []), update["verdict"]]
     return update
 
 
@@ -197,8 +199,10 @@ def _finish(
         "result": result,
         "messages": [_message(state, runtime, result)] if said else [],
         "candidates": overwrite({}),
+        "sightings": [],
         "documents": [],
         "scores": {},
+        "path": [],
         "context": [],
         "evidence": [],
     }

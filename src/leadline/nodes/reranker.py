@@ -54,7 +54,8 @@ async def reranker(
         raise
     except Exception as error:  # noqa: BLE001 a named degrade point: whatever broke, the fused order stands
         return {"documents": documents, "context": documents[:top], "degraded": [degrade(runtime, "reranker", error)]}
-    update: RAGUpdate = {"documents": ranked, "context": ranked[:top], "scores": scores, "strict": zero.strict}
+    update: RAGUpdate = {"documents": ranked, "context": ranked[:top], "scores": scores}
+    update |= {"strict": zero.strict, "zero_point": zero.value}
     if zero.warning and CALIBRATION not in state.get("degraded", []):
         update["degraded"] = [degrade(runtime, CALIBRATION, ConfigError(zero.warning))]
     return update

@@ -1,0 +1,169 @@
+"""What became of each candidate of a run: who found it, how it was ranked, and why it was used or not.
+
+Pure functions over the state. Rows hold no text of a passage.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.knowledge.identity import hash_of
+from leadline.nodes.passages import sentence_spans
+from leadline.ranking import evidence_sign, is_scored, unite
+from leadline.records import Fate
+from leadline.state import Citation, ContextRow, Document, EvidenceBlock, Found, Leg, RAGState, Sighting
+
+
+def context_rows(state: RAGState, citations: Sequence[Citation], max_context_tokens: int) -> list[ContextRow]:
+    """A row for every candidate of every pass: those given to the writer first, then the others as they were ranked,
+    then those whose text another one has, and those that were cut when the legs were joined.
+
+    `citations` are those of the last draft, confirmed or not.
+    """
+    trail = _Trail.of(state.get("sightings", []))
+    documents = state.get("documents", [])
+    run = _Run(state, citations, max_context_tokens)
+    ranked = [_ranked_row(document, run, trail) for document in documents]
+    ranked.sort(key=lambda row: not row["kept"])  # stable: best first within each
+    twins = [row for document in documents for row in _twin_rows(document, trail)]
+    known = {row["chunk_id"] for row in (*ranked, *twins)}
+    return [*ranked, *twins, *trail.cut(known)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trail:
+    """The sightings by chunk, in the order first seen."""
+
+    by_chunk: Mapping[str, Sequence[Sighting]]
+
+    @classmethod
+    def of(cls, sightings: Sequence[Sighting]) -> "_Trail":
+        by_chunk: dict[str, list[Sighting]] = {}
+        for sighting in sightings:
+            by_chunk.setdefault(sighting["chunk_id"], []).append(sighting)
+        return cls(by_chunk)
+
+    def found_by(self, chunk_id: str, stored: Mapping[Leg, Found] | None = None) -> dict[Leg, Found]:
+        """Leg → its best rank of all passes, and in which it was. `stored` is what the document itself says."""
+        best: dict[Leg, Found] = {}
+        for seen in self.by_chunk.get(chunk_id, ()):
+            if seen["leg"] not in best or seen["rank"] < best[seen["leg"]]["rank"]:
+                best[seen["leg"]] = Found(rank=seen["rank"], score=seen["score"], in_pass=seen["in_pass"])
+        return dict(sorted({**(stored or {}), **best}.items()))
+
+    def cut(self, known: set[str]) -> list[ContextRow]:
+        """Rows of the chunks that a leg found and that nothing else is known of, best rank first."""
+        lost = [min(seen, key=lambda s: s["rank"]) for chunk, seen in self.by_chunk.items() if chunk not in known]
+        return [self._cut_row(seen) for seen in sorted(lost, key=lambda s: (s["rank"], s["chunk_id"]))]
+
+    def _cut_row(self, seen: Sighting) -> ContextRow:
+        why = "found, but cut when the legs were joined"
+        return _row(seen, self.found_by(seen["chunk_id"]), seen["content_hash"], fate="fusion", why=why)
+
+
+class _Run:
+    """What the run did with its ranked documents."""
+
+    def __init__(self, state: RAGState, citations: Sequence[Citation], max_context_tokens: int) -> None:
+        documents = state.get("documents", [])
+        self.count = len(documents)
+        self.budget = max_context_tokens
+        self.rank = {_id(document): place for place, document in enumerate(documents)}
+        self.fused = {_id(document): place for place, document in enumerate(unite(documents, []))}
+        self.context = [_id(document) for document in state.get("context", [])]
+        self.blocks = {block["chunk_id"]: block for block in state.get("evidence", [])}
+        self.cited = [(citation["chunk_id"], citation["verified"]) for citation in citations]
+        self.hopeless = evidence_sign(documents) == "irrelevant"
+
+    def fate(self, document: Document) -> tuple[Fate, str]:
+        """What became of a ranked document, and why, in words."""
+        chunk_id, place = _id(document), f"ranked {self.rank[_id(document)] + 1} of {self.count}"
+        block = self.blocks.get(chunk_id)
+        if block is not None and block["sentences"]:
+            return self._shown(block)
+        if chunk_id not in self.context:
+            logit = document["rerank_score"]
+            below = f", and it is below zero ({logit:+.2f})" if is_scored(logit) and logit < 0 else ""
+            return "beyond_top", f"{place}: only the best {len(self.context)} go to the writer{below}"
+        if block is not None:
+            return "no_room", f"{place}: no room for it in {self.budget} tokens of evidence"
+        if self.hopeless:
+            return "below_zero", f"{place}: below zero ({document['rerank_score']:+.2f}), as every passage is"
+        return "not_written", f"{place}: no answer was written from it"
+
+    def _shown(self, block: EvidenceBlock) -> tuple[Fate, str]:
+        shown, whole = sentences_of(block)
+        part = "" if shown == whole else f"; {shown} of its {whole} sentences fit into {self.budget} tokens"
+        confirmed = [verified for chunk_id, verified in self.cited if chunk_id == block["chunk_id"]]
+        if any(confirmed):
+            return "cited", f"cited as [{block['n']}]{part}"
+        if confirmed:
+            return "check_failed", f"cited as [{block['n']}], but the check doesn't confirm the sentence{part}"
+        return "not_cited", f"shown to the writer as [{block['n']}], not cited{part}"
+
+
+def sentences_of(block: EvidenceBlock) -> tuple[int, int]:
+    """How many sentences of the passage the writer was shown, and how many it has."""
+    document = block["document"]
+    whole = sentence_spans(document["content"], document["metadata"].get("language", "en"))
+    return len(block["sentences"]), max(len(whole), len(block["sentences"]))
+
+
+def _ranked_row(document: Document, run: _Run, trail: _Trail) -> ContextRow:
+    metadata, chunk_id = document["metadata"], _id(document)
+    fate, why = run.fate(document)
+    row = _row(
+        metadata,
+        trail.found_by(chunk_id, metadata.get("found_by", {})),
+        hash_of(document["content"]),
+        fate=fate,
+        why=why,
+    )
+    block = run.blocks.get(chunk_id)
+    row["rerank_score"] = document["rerank_score"]
+    row["rank"], row["fused_rank"] = run.rank[chunk_id], run.fused[chunk_id]
+    if block is not None:
+        row["kept"] = bool(block["sentences"])
+        row["n"] = block["n"]
+        row["sentences"] = list(sentences_of(block))
+    return row
+
+
+def _twin_rows(document: Document, trail: _Trail) -> list[ContextRow]:
+    """Rows of the candidates whose text this document has too."""
+    metadata = document["metadata"]
+    why = f"the same text as a passage of {metadata['file_name']}, which stands for it"
+    rows = []
+    for place in metadata.get("also_in", ()):
+        described = {"source_type": metadata["source_type"], **place}
+        found = trail.found_by(place["chunk_id"])
+        row = _row(described, found, hash_of(document["content"]), fate="same_text", why=why)
+        rows.append(ContextRow({**row, "same_as": _id(document)}))
+    return rows
+
+
+def _row(
+    place: Mapping[str, Any], found_by: dict[Leg, Found], content_hash: str, *, fate: Fate, why: str
+) -> ContextRow:
+    return ContextRow(
+        chunk_id=place["chunk_id"],
+        file_name=place["file_name"],
+        rerank_score=0.0,
+        found_by=found_by,
+        kept=False,
+        why=why,
+        fate=fate,
+        doc_id=place["doc_id"],
+        page=place.get("page"),
+        source_type=place["source_type"],
+        content_hash=content_hash,
+        fused_rank=None,
+        rank=None,
+        n=None,
+        sentences=None,
+        same_as=None,
+    )
+
+
+def _id(document: Document) -> str:
+    return str(document["metadata"]["chunk_id"])
