@@ -15,7 +15,7 @@ from leadline.citations import check_answer
 from leadline.config import RunContext
 from leadline.decision import Remedies
 from leadline.graph.routing import after_planner, after_reflection, after_reranker
-from leadline.graph.tracing import traced
+from leadline.graph.tracing import Node, traced
 from leadline.models.base import Reranker
 from leadline.nodes.aggregator import aggregator
 from leadline.nodes.allowance import remedies
@@ -66,6 +66,15 @@ class Dependencies:
         return remedies(state, context, web_reachable=reachable, now=time.time())
 
 
+def search_nodes(deps: Dependencies) -> tuple[Node, Node]:
+    """The two nodes of a search of the documents that have dependencies, hybrid and reranker; the aggregator has none.
+
+    The graph's own, and those of everything that searches as it does.
+    """
+    rank = partial(reranker, load=deps.reranker, timeout_s=deps.rerank_timeout_s, zero_points=deps.zero_points)
+    return partial(hybrid, retrievers=deps.retrievers), rank
+
+
 def build_graph(deps: Dependencies) -> Graph:
     """The one graph of every surface, not compiled yet."""
 
@@ -84,10 +93,10 @@ def build_graph(deps: Dependencies) -> Graph:
 
     plan = partial(planner, chat=deps.chat, still_there=deps.still_there)
     graph.add_node("planner", traced("planner", plan))
-    graph.add_node("hybrid", traced("hybrid", partial(hybrid, retrievers=deps.retrievers)))
+    search, rank = search_nodes(deps)
+    graph.add_node("hybrid", traced("hybrid", search))
     graph.add_node("web", traced("web", partial(web, search=deps.search, ask_consent=deps.ask_consent)))
     graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)
-    rank = partial(reranker, load=deps.reranker, timeout_s=deps.rerank_timeout_s, zero_points=deps.zero_points)
     graph.add_node("reranker", traced("reranker", rank))
     graph.add_node("compressor", traced("compressor", partial(compressor, count_tokens=deps.count_tokens)))
     graph.add_node("reasoning", traced("reasoning", write))

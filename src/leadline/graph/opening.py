@@ -15,6 +15,7 @@ from leadline.models.base import ChatModel, Reranker
 from leadline.models.chat import open_chat
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
+from leadline.nodes.record import retrieval_settings, without_folder
 from leadline.nodes.web import AskConsent
 from leadline.web import DdgsSearch
 
@@ -37,7 +38,11 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         return opened
 
     async def facts() -> Facts:
-        return Facts(models=await asyncio.to_thread(_names, library, ranking), generation=await library.generation())
+        return Facts(
+            models=await asyncio.to_thread(_names, library, ranking),
+            generation=await library.generation(),
+            settings=retrieval_settings(settings),
+        )
 
     return Dependencies(
         retrievers=library.retrievers,
@@ -68,9 +73,9 @@ class _WithStandIn:
 
 
 def _names(library: Library, ranking: Reranker) -> dict[str, str]:
-    names = {"embedder": library.embedder.name}
+    names = {"embedder": without_folder(library.embedder.name)}
     try:
-        names["reranker"] = ranking.name
+        names["reranker"] = without_folder(ranking.name)
     except LeadlineError:  # the run is degraded already, and says why
         names["reranker"] = "unavailable"
     return names

@@ -44,6 +44,7 @@ class App:
         self.settings = settings
         self.library = library
         self.threads = threads
+        self.deps = deps
         graph = build_graph(deps)
         self.graph: Compiled = graph.compile()
         self._conversations: Compiled = graph.compile(checkpointer=threads)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
 
-from leadline.config import RunContext
+from leadline.config import RunContext, Settings
 from leadline.records import SourceSeen
 from leadline.state import RAGState, RunRecord, Verdict
 
@@ -40,6 +40,28 @@ def record_of(state: RAGState, context: RunContext, settings: Mapping[str, Any],
             for seen in state.get("sightings", [])
         },
     )
+
+
+def retrieval_settings(settings: Settings) -> dict[str, Any]:
+    """Those of an installation that decide what is found and how it is ranked.
+
+    Of a backend's options only numbers, switches and the type of index: the others may be addresses and secrets.
+    """
+    return {
+        "vector_backend": settings.vector_backend,
+        "vector_options": _harmless_options(settings.vector_options),
+        "lexical_backend": settings.lexical_backend,
+        "lexical_options": _harmless_options(settings.lexical_options),
+        "stemmer": settings.stemmer,
+        "embedding_model": without_folder(settings.embedding_model),
+        "reranker_model": without_folder(settings.reranker_model),
+        "chunk_tokens": settings.chunk_tokens,
+        "max_wrong": settings.max_wrong,
+    }
+
+
+def _harmless_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if isinstance(value, int | float) or name == "index_type"}
 
 
 def settings_hash(settings: Mapping[str, Any]) -> str:
