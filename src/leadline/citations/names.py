@@ -6,7 +6,7 @@ names. A capital at the start of a sentence, and every noun of a German one, is 
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leadline.analysis import STOP_WORDS, normalised
@@ -14,8 +14,11 @@ from leadline.analysis import STOP_WORDS, normalised
 _TOKEN = re.compile(r"\w[\w.’'&/@+#-]*[\w+#]|\w")
 _CODE = re.compile(r"(?=.*[^\W\d_])(?=.*\d)|.*[_@#]|.*\+\+|\d+(?:\.\d+){2,}|.*[^\W_][a-zà-ÿ]+[A-ZÀ-Þ]|[A-ZÀ-Þ&]{2,}\Z")
 _AMOUNT = re.compile(r"\d[\d.,]*(?:[^\W\d_]{1,3})?|\d+-\w+|[ivxlc]+", re.IGNORECASE)
+_RUN = re.compile(r"\b[A-ZÀ-Þ]\w*(?:(?: (?:of|the|and|for))* [A-ZÀ-Þ]\w*)+")
+_INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}|\b[A-Z]{2,}\b")
 _PLURAL = re.compile(r"s\Z")
-_ENDING = re.compile(r"(?:ian|an|n|ese|ish|y|e)\Z")
+_ENDINGS = ("ian", "an", "n", "ese", "ish", "y", "e")
+_ROOT = 6
 _SENTENCE_END = re.compile(r"[.!?:;。！？\n\"“”(]\s*\Z|\A\W*\Z|^\s*[-*•]\s*\Z")
 _NO_NAME = re.compile(r"(?:ly|ing|ed|tion|ions|ment|ments|ness|ers|ists|ity)\Z")
 # Words that open a sentence in capitals without being names, beyond the stop words.
@@ -28,6 +31,11 @@ _OPENERS = frozenset(
     together typically unlike unless usually various when whenever where whereas whether while within without yes yet
     one two three four five six seven eight nine ten i we he she they you der die das ein eine im am zum nach bei für
     auf aus mit und wenn weil auch es sie er wir ihr le la les un une des il elle ils dans pour sur el los las una en
+    along prior low lower high higher new newer old older early earlier late most more less least modern large larger
+    small smaller great total main major minor local single double common general public private special various example
+    examples casualties members part parts half over under about approximately roughly nearly almost just still even
+    every each all both any other another same different first second third last final current former recent long short
+    people men women children students workers scientists researchers experts evidence research water air light heat
     january february march april may june july august september october november december monday tuesday wednesday
     thursday friday saturday sunday""".split()
 )
@@ -36,10 +44,14 @@ _GERMAN = frozenset({"der", "die", "das", "und", "ist", "nicht", "ein", "eine", 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One capitalised word, or a `code`: a word with digits, signs or capitals inside."""
+    """One capitalised word, or a `code`: a word with digits, signs or capitals inside.
+
+    `opens`: its capital may be that of the sentence.
+    """
 
     text: str
     code: bool
+    opens: bool = False
 
 
 def names(text: str) -> list[Name]:
@@ -72,7 +84,25 @@ def _name(word: str, opens: bool, following: list[str], *, german: bool) -> Name
     in_a_row = following[0][:1].isupper() and following[0].casefold() not in STOP_WORDS if following else False
     if (german and not in_a_row) or (opens and not in_a_row and _NO_NAME.search(word)):
         return None
-    return Name(word, code=False)
+    return Name(word, code=False, opens=opens and not in_a_row)
+
+
+def written_out(text: str, sources: "Iterable[Mentions]") -> frozenset[str]:
+    """The words of names in `text` that a source has as initials: United States for US."""
+    initials = frozenset[str]().union(*(source.initials for source in sources))
+    runs = (match.group() for match in _RUN.finditer(normalised(text)))
+    return frozenset(word for run in runs for word in _spelled(run.split(), initials))
+
+
+def _spelled(words: list[str], initials: frozenset[str]) -> list[str]:
+    """The words, if their initials are known; those of a shorter run inside count too (the European Union said)."""
+    for length in range(len(words), 1, -1):
+        for first in range(len(words) - length + 1):
+            part = words[first : first + length]
+            capitals = [word for word in part if word[0].isupper()]
+            if part[0] in capitals and "".join(word[0] for word in capitals) in initials and len(capitals) > 1:
+                return part
+    return []
 
 
 class Mentions:
@@ -82,7 +112,9 @@ class Mentions:
         words = [word for text in texts for word in _words(text)]
         self._text = _fold(normalised("\n".join(texts)))
         self._words = frozenset(words)
-        self._stems = frozenset(_stem(word) for word in words)
+        self._stems = frozenset(stem for word in words for stem in _stems(word))
+        self._roots = frozenset(word[:_ROOT] for word in words if len(word) >= _ROOT)
+        self.initials = frozenset(w.replace(".", "") for text in texts for w in _INITIALS.findall(normalised(text)))
         self._initials = "".join(word[0] for text in texts for word in _TOKEN.findall(text) if word[0].isupper())
 
     def has(self, name: Name) -> bool:
@@ -93,7 +125,9 @@ class Mentions:
         parts = [part for part in re.split(r"[-/.’'&+]", folded) if part]
         if name.code:
             return self._stand_together(parts) or self._are_initials(name.text)
-        return all(part in self._words or (len(part) >= 4 and _stem(part) in self._stems) for part in parts)
+        return all(part in self._words or not self._stems.isdisjoint(_stems(part)) for part in parts) or (
+            name.opens and folded[:_ROOT] in self._roots and len(folded) >= _ROOT
+        )
 
     def _stand_together(self, parts: list[str]) -> bool:
         """Whether the parts of a code follow each other, however they are joined (GPT 4, GPT-4)."""
@@ -112,11 +146,11 @@ def _words(text: str) -> Iterator[str]:
         yield from (part for part in re.split(r"[-/.’'&_@+]", word) if part and part != word)
 
 
-def _stem(word: str) -> str:
-    for ending in (_PLURAL, _ENDING):
-        stem = ending.sub("", word)
-        word = stem if len(stem) >= 4 else word
-    return word
+def _stems(word: str) -> set[str]:
+    """The word without the endings of plurals and peoples, each as far as it may go; none for a short word."""
+    stems = {word, _PLURAL.sub("", word)}
+    stems |= {re.sub(rf"{ending}\Z", "", stem) for stem in stems for ending in _ENDINGS}
+    return {stem for stem in stems if len(stem) >= 4}
 
 
 def _fold(word: str) -> str:

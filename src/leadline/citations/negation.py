@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 _CUES = re.compile(
     r"""\b(?:not|never|no[ ]longer|no(?!\.?[ ]?\d|\b[ ]one\b[ ]of)|none|nobody|nothing|nowhere|neither|nor|without
-    |cannot|hardly|scarcely|barely|lack(?:s|ed|ing)?|fail(?:s|ed|ing)?(?:[ ]to)?|unable[ ]to|refus(?:e|es|ed|ing)[ ]to
+    |cannot|hardly|scarcely|barely|lack(?:s|ed|ing)?|fail(?:s|ed|ing)?[ ]to|unable[ ]to|refus(?:e|es|ed|ing)[ ]to
     |non(?=-)|exclud(?:es|ed|ing|e)|nicht|kein(?:e|er|es|en|em)?|nie|niemals|ohne|weder|jamais|aucune?|sans|nunca|jam[aá]s
     |ning[uú]n(?:a|o)?|tampoco|senza|non(?=[ ][a-zà-ù]+))\b|\b\w+n[’']t\b|\bn[’']|\bne\b(?=.{1,30}\b(?:pas|plus|rien)\b)
     |不|没|沒|未|ない|ません|ませ|ず(?=に)|않|못""",
@@ -18,9 +18,18 @@ _CUES = re.compile(
 )
 _NO_CUES = re.compile(
     r"\bnot (?:only|just|merely|to mention|least)\b|\bno (?:doubt|later than|less than|more than|fewer than)\b"
-    r"|\bwhy not\b|\bnicht nur\b|\bnon seulement\b|\bno s[oó]lo\b",
+    r"|\bwhy not\b|\bor not\b|\bnicht nur\b|\bnon seulement\b|\bno s[oó]lo\b",
     re.IGNORECASE,
 )
+# Words that deny without a negation: they can stand for one of the other side.
+_IMPLIED = re.compile(
+    r"""\b(?:fail\w*|forb[ai]d\w*|prohibit\w*|prevent\w*|bann?(?:ed|s|ing)?|refus\w*|reject\w*|den(?:y|ies|ied|ying|ial)
+    |exempt\w*|avoid\w*|absen(?:t|ce)|impossib\w+|oppos\w+|protest\w*|stop(?:s|ped|ping)?|ceas\w+|lost|loses?|miss(?:ed|es)
+    |un(?!der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# The same for what a source leaves out of what it says; in an answer they affirm.
+_EXCEPTED = re.compile(r"\b(?:except\w*|besides|instead|rather than|other than|unlike|the only)\b", re.IGNORECASE)
 _BOUNDARY = re.compile(
     r"[.;:!?,)–—。！？；，、](?=\s|\Z|[^\x00-\x7f])|\s(?:but|however|whereas|while|although|though|because|"
     r"and|or|which|who|that|until|unless|if|aber|sondern|und|mais|et|pero|y)\s"
@@ -41,6 +50,8 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
     denied = frozenset(word for scope in theirs for word in scope)
     affirmed = frozenset(terms(_outside(text)))
     for scope in mine:
+        if _implied_near(scope, text, terms):
+            continue
         opposite = any(f"{prefix}{word}" in there for prefix in _OPPOSITES for word in scope[:_HEAD])
         said_of_another = affirmed.issuperset(scope) and not denied.issuperset(scope)
         if not opposite and (said_of_another or not denied.intersection(scope)):
@@ -50,9 +61,15 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
         shared = [word for word in scope if word in words]
         if len(shared) < _SHARED * len(scope) or denying.intersection(scope):
             continue
-        if not affirmed.issuperset(shared):
+        if not affirmed.issuperset(shared) and not _IMPLIED.search(sentence):
             return " ".join(scope)
     return ""
+
+
+def _implied_near(scope: tuple[str, ...], text: str, terms: Callable[[str], list[str]]) -> bool:
+    """Whether a word that denies without a negation stands in a sentence of the text with a word of the scope."""
+    parts = [part for part in re.split(r"(?<=[.!?;])\s", text) if _IMPLIED.search(part) or _EXCEPTED.search(part)]
+    return any(not frozenset(scope).isdisjoint(terms(part)) for part in parts)
 
 
 def _scopes(text: str, terms: Callable[[str], list[str]]) -> list[tuple[str, ...]]:

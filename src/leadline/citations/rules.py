@@ -13,9 +13,10 @@ from typing import Literal
 from leadline.analysis import Analyzer
 from leadline.citations.dates import take_dates
 from leadline.citations.markers import parse_markers
-from leadline.citations.names import Mentions, names
+from leadline.citations.names import Mentions, names, written_out
 from leadline.citations.negation import denies
-from leadline.citations.quantities import quantities
+from leadline.citations.quantities import Quantity, quantities
+from leadline.citations.wordforms import base_form
 
 ProblemKind = Literal["number", "date", "name", "negation", "quotation", "coverage", "unknown_source"]
 # Of a sentence's content words, the share that the cited place must have too.
@@ -94,13 +95,13 @@ def _analyzer() -> Analyzer:
 
 @lru_cache(maxsize=1024)
 def _content_terms(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_analyzer().query_terms(text)))
+    return tuple(dict.fromkeys(map(base_form, _analyzer().query_terms(text))))
 
 
 # Every sentence of an answer is held against the same few passages.
 @lru_cache(maxsize=1024)
 def _terms_of(text: str) -> frozenset[str]:
-    return frozenset(_analyzer().terms(text))
+    return frozenset(map(base_form, _analyzer().terms(text)))
 
 
 _mentions = lru_cache(maxsize=128)(Mentions)
@@ -115,9 +116,51 @@ def _dates_and_numbers(sentence: str, span_text: str, context: str) -> list[Prob
     dated = frozenset(float(part) for d in span_dates for reading in d.readings for part in reading if part is not None)
     for quantity in quantities(sentence_rest):
         there = any(quantity.agrees(other) for other in amounts) or dated.intersection(quantity.values)
-        if not (there or quantity.loose or years.intersection(quantity.values)):
+        if not (
+            there
+            or quantity.loose
+            or years.intersection(quantity.values)
+            or _in_time(quantity, sentence_rest, span_text)
+            or _counts_a_list(quantity, sentence_rest)
+            or _part_of_a_name(quantity, sentence_rest, context)
+        ):
             missing.append(Problem("number", quantity.text))
     return missing
+
+
+def _in_time(quantity: Quantity, sentence: str, span_text: str) -> bool:
+    """Whether a century or a decade is that of a year there, or of the same time said the other way (1700s, 18th)."""
+    word = re.match(r"[-\s]*(?:century|centuries|jahrhunderts?|siècle|siglo)\b", _behind(quantity, sentence), re.I)
+    centuries = [int(n) for n in re.findall(r"\b(\d{1,2})(?:st|nd|rd|th)[-\s]centur", span_text)]
+    years = _years(span_text)
+    decade = re.fullmatch(r"([12]\d)(\d)0s", quantity.text + _behind(quantity, sentence)[:1])
+    if word:
+        first = (quantity.values[0] - 1) * 100
+        return any(first <= year < first + 100 for year in years)
+    if decade:
+        first = float(decade[1] + decade[2] + "0")
+        last = first + (100 if decade[2] == "0" else 10)
+        return any(first <= year < last for year in years) or (decade[2] == "0" and int(decade[1]) + 1 in centuries)
+    return False
+
+
+def _behind(quantity: Quantity, sentence: str) -> str:
+    return sentence[quantity.start + len(quantity.text) :]
+
+
+def _counts_a_list(quantity: Quantity, sentence: str) -> bool:
+    """Whether a small number in words counts what the sentence itself lists: the two parts are A and B."""
+    listed = re.split(r"\b(?:are|were|is|was|includ\w+)\b|:", _behind(quantity, sentence))[-1]
+    separators = re.findall(r",\s*(?:and|or)\b|,|\band\b|\bor\b", listed)
+    return quantity.text.isalpha() and quantity.values[0] - 1 == len(separators) > 0
+
+
+def _part_of_a_name(quantity: Quantity, sentence: str, context: str) -> bool:
+    """Whether a figure belongs to a name that the context has too: Super Bowl 50, Route 41."""
+    before = re.search(r"([^\W\d_]+) \Z", sentence[: quantity.start])
+    if not before or not before[1][0].isupper() or not quantity.text.isdigit():
+        return False
+    return re.search(rf"\b{re.escape(before[1])}[ _]{quantity.text}(?!\w)", context) is not None
 
 
 def _years(text: str) -> frozenset[float]:
@@ -126,7 +169,9 @@ def _years(text: str) -> frozenset[float]:
 
 def _names(sentence: str, span_text: str, context: str) -> list[Problem]:
     sources = [_mentions(span_text), _mentions(context)]
-    return [Problem("name", name.text) for name in names(sentence) if not any(s.has(name) for s in sources)]
+    missing = [name for name in names(sentence) if not any(s.has(name) for s in sources)]
+    short = written_out(sentence, sources) if missing else frozenset[str]()
+    return [Problem("name", name.text) for name in missing if name.text not in short]
 
 
 def _negation(sentence: str, span_text: str) -> list[Problem]:

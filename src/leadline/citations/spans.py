@@ -3,6 +3,7 @@
 Knows evidence blocks and their offsets; a place is always an exact slice of the passage's own text.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ MAX_SENTENCES = 3
 _TRIED = 6
 # A place with much fewer of the sentence's words speaks of something else, so its silence is no support.
 NEAR = 0.7
+_FIGURES = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,13 @@ def best_span(sentence: str, block: EvidenceBlock) -> Span:
     context = block_context(block)
     windows = [(_share(sentence, block, window), window) for window in dict.fromkeys(_windows(block))]
     near = max(share for share, _ in windows) * NEAR
-    ranked = sorted((-share, end - start, start) for share, (start, end) in windows if share >= near)[:_TRIED]
-    spans = [_checked(sentence, block, (start, start + length), context) for _, length, start in ranked]
+    content, figures = block["document"]["content"], set(_FIGURES.findall(sentence))
+    ranked = sorted(
+        (len(figures.difference(_FIGURES.findall(content[start:end]))), -share, end - start, start)
+        for share, (start, end) in windows
+        if share >= near
+    )[:_TRIED]
+    spans = [_checked(sentence, block, (start, start + length), context) for *_, length, start in ranked]
     return min(standing(spans), key=lambda s: (len(s.problems), -s.share if s.problems else 0.0, len(s.quote), s.start))
 
 
