@@ -98,6 +98,7 @@ class Settings(BaseSettings):
     llm_api_base: str | None = Field(None, description="Address of an OpenAI-style server, for local models.")
     llm_timeout_s: float = Field(60, gt=0)
     llm_retries: int = Field(2, ge=0, le=8)
+    models_dir: Path | None = Field(None, description="Folder of fetched models; empty: the user's cache.")
     web_timeout_s: float = Field(10, gt=0)
     lock_timeout_s: float = Field(60, ge=0, description="How long to wait for another writer of the data folder.")
     max_file_mb: float = Field(200, gt=0)

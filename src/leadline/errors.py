@@ -20,11 +20,14 @@ LeadlineError
 │   ├── ModelUnavailable   no such model, or it can't be reached; the run degrades
 │   ├── RerankerRefused    the sign of the reranker's output can't be trusted
 │   ├── ChatFailed         the LLM gave an error; `retryable` says whether another try may help
+│   │   └── ContextTooLong  the prompt is longer than the LLM can take
 │   └── ChatInterrupted    the LLM's stream broke before its finish reason
 ├── DatasetError           a folder of judged questions can't be read, or its files don't fit together
 ├── WebUnavailable         the web search failed or was rate-limited
 └── ThreadBusy             a run is already going on in this conversation
 """
+
+from leadline.records import Usage
 
 
 class LeadlineError(Exception):
@@ -150,19 +153,30 @@ class RerankerRefused(ModelError):
 
 
 class ChatFailed(ModelError):
-    """The LLM gave an error."""
+    """The LLM gave an error. `usage` is what the call spent all the same, as far as known."""
 
     code = "chat_failed"
 
-    def __init__(self, message: str, *, hint: str = "", retryable: bool = False) -> None:
+    def __init__(self, message: str, *, hint: str = "", retryable: bool = False, usage: Usage | None = None) -> None:
         super().__init__(message, hint=hint)
         self.retryable = retryable
+        self.usage = usage
+
+
+class ContextTooLong(ChatFailed):
+    """The prompt is longer than the LLM can take; with less evidence it may fit."""
+
+    code = "context_too_long"
 
 
 class ChatInterrupted(ModelError):
-    """The LLM's stream broke before its finish reason: what came is not an answer."""
+    """The LLM's stream broke before its finish reason: what came is not an answer. `usage` is what it spent."""
 
     code = "chat_interrupted"
+
+    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
 
 
 class DatasetError(LeadlineError):

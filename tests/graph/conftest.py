@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 from leadline.config import RunContext
 from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.run import recursion_limit
-from leadline.models.base import ChatDelta, ChatUsage
+from leadline.models.base import ChatDelta, ChatLimits, ChatUsage
 from leadline.nodes.outcome import Facts
 from leadline.state import Document, Origin
 
@@ -73,7 +73,17 @@ class ScriptedChat:
     calls: int = 0
     name: str = "scripted"
 
-    async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
+    async def limits(self) -> ChatLimits:
+        """As much as anybody wants."""
+        return ChatLimits()
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Words as tokens."""
+        return [len(text.split()) for text in texts]
+
+    async def stream(
+        self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None
+    ) -> AsyncIterator[ChatDelta]:
         """The pieces, then the error or the finish reason."""
         self.calls += 1
         answers = "<evidence>" in messages[1]["content"]
@@ -83,7 +93,7 @@ class ScriptedChat:
             raise self.error
         yield ChatDelta(finish_reason="stop", usage=ChatUsage(10, 5, 0.01))
 
-    async def structured(self, messages: Any, schema: Any) -> Any:
+    async def structured(self, messages: Any, schema: Any, *, max_tokens: int | None = None) -> Any:
         """No node asks for an object."""
         raise NotImplementedError
 

@@ -156,7 +156,7 @@ async def test_a_bad_structured_reply_is_repaired_once(chat_server: Any) -> None
     chat_server.script(says('{"grounded": "false", "reasons": []}'), says('{"grounded": false, "reasons": []}'))
     verdict, usage = await local(chat_server).structured(ASK, Verdict)
     assert verdict == Verdict(grounded=False, reasons=[])
-    assert usage == ChatUsage(22, 14)
+    assert usage == ChatUsage(22, 14, calls=2)
     assert "grounded" in chat_server.requests[1]["messages"][-1]["content"]
 
 

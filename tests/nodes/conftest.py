@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 from pydantic import TypeAdapter
 
 from leadline.config import RunContext
-from leadline.models.base import ChatDelta, ChatUsage
+from leadline.models.base import ChatDelta, ChatLimits, ChatUsage
 from leadline.state import Document, RAGState, RAGUpdate
 
 PLAIN = (str, int, float, bool, type(None))
@@ -61,7 +61,17 @@ class ScriptedChat:
         self.pieces, self.error, self.finish_reason = pieces, error, finish_reason
         self.seen: list[Any] = []
 
-    async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
+    async def limits(self) -> ChatLimits:
+        """As much as anybody wants."""
+        return ChatLimits()
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Words as tokens."""
+        return [len(text.split()) for text in texts]
+
+    async def stream(
+        self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None
+    ) -> AsyncIterator[ChatDelta]:
         """The pieces, then the error or the finish reason."""
         self.seen.append(messages)
         for piece in self.pieces:
@@ -70,7 +80,7 @@ class ScriptedChat:
             raise self.error
         yield ChatDelta(finish_reason=self.finish_reason, usage=ChatUsage(10, 5, 0.01))
 
-    async def structured(self, messages: Any, schema: Any) -> Any:
+    async def structured(self, messages: Any, schema: Any, *, max_tokens: int | None = None) -> Any:
         """No node asks for an object."""
         raise NotImplementedError
 

@@ -16,7 +16,8 @@ class Reply:
     """What the server does with one request.
 
     `end`: "done" sends the finish reason and the end mark; "silent" just ends the response; "close" cuts the
-    connection; "error" sends an error object inside the stream; "hang" sends nothing more for `hang_s`.
+    connection; "error" sends an error object inside the stream; "hang" sends nothing more for `hang_s`. `thinking` comes
+    first, as reasoning beside the reply. A `status` other than 200 comes with `message` and `headers`.
     """
 
     tokens: tuple[str, ...] = ()
@@ -25,7 +26,10 @@ class Reply:
     end: Literal["done", "silent", "close", "error", "hang"] = "done"
     pause_s: float = 0.0
     hang_s: float = 5.0
-    usage: tuple[int, int] = (11, 7)
+    usage: tuple[int, int] | None = (11, 7)
+    thinking: tuple[str, ...] = ()
+    message: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def says(text: str, **options: Any) -> Reply:
@@ -39,9 +43,14 @@ Responder = Callable[[dict[str, Any]], Reply]
 
 @dataclass
 class ChatServer:
-    """`url` goes to api_base. A request takes the next of `replies`, the last one stays; `requests` has the bodies."""
+    """`url` goes to api_base. A request takes the next of `replies`, the last one stays; `requests` has the bodies.
+
+    With a `window` its list of models says how much the model reads; with `counts` it tells tokens, one a word.
+    """
 
     url: str
+    window: int | None = None
+    counts: bool = False
     replies: list[Reply | Responder] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -73,10 +82,14 @@ class _Handler(Handler):
 
     def respond(self) -> None:
         chat: ChatServer = self.served
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
+        if not self.path.endswith("/chat/completions"):
+            self._about(chat, request)
+            return
         reply = chat.next_reply(request)
         if reply.status != 200:
-            self._json(reply.status, {"error": {"message": f"scripted {reply.status}", "type": "scripted"}})
+            said = reply.message or f"scripted {reply.status}"
+            self._json(reply.status, {"error": {"message": said, "type": "scripted"}}, reply.headers)
         elif request.get("stream"):
             self._stream(chat, request, reply)
         else:
@@ -84,9 +97,17 @@ class _Handler(Handler):
                 200, self._body(request, reply, {"message": {"role": "assistant", "content": "".join(reply.tokens)}})
             )
 
+    def _about(self, chat: ChatServer, request: dict[str, Any]) -> None:
+        if chat.window and self.path.endswith("/models"):
+            self._json(200, {"object": "list", "data": [{"id": "it", "max_model_len": chat.window}]})
+        elif chat.counts and self.path.endswith("/tokenize"):
+            self._json(200, {"tokens": request["content"].split()})
+        else:
+            self._json(404, {"error": {"message": "not here"}})
+
     def _body(self, request: dict[str, Any], reply: Reply, choice: dict[str, Any]) -> dict[str, Any]:
-        prompt, completion = reply.usage
-        return {
+        prompt, completion = reply.usage or (0, 0)
+        body = {
             "id": "x",
             "object": "chat.completion",
             "created": 1,
@@ -94,12 +115,17 @@ class _Handler(Handler):
             "choices": [{"index": 0, "finish_reason": reply.finish, **choice}],
             "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
         }
+        if reply.usage is None:
+            del body["usage"]
+        return body
 
-    def _json(self, status: int, body: dict[str, Any]) -> None:
+    def _json(self, status: int, body: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        for header in headers:
+            self.send_header(*header)
         self.end_headers()
         self.wfile.write(data)
 
@@ -125,6 +151,8 @@ class _Handler(Handler):
                 "choices": [choice],
             }
 
+        for thought in reply.thinking:
+            self._event(chunk({"role": "assistant", "reasoning_content": thought}))
         for token in reply.tokens:
             self._event(chunk({"role": "assistant", "content": token}))
             time.sleep(reply.pause_s)
@@ -136,7 +164,8 @@ class _Handler(Handler):
             self.connection.close()
         elif reply.end == "done":
             self._event(chunk({}, reply.finish))
-            self._event({**self._body(request, reply, {}), "object": "chat.completion.chunk", "choices": []})
+            if reply.usage is not None:
+                self._event({**self._body(request, reply, {}), "object": "chat.completion.chunk", "choices": []})
             self.wfile.write(b"data: [DONE]\n\n")
 
     def _event(self, data: dict[str, Any]) -> None:

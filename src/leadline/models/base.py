@@ -71,33 +71,76 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatUsage:
-    """What one call cost, as the provider reports it; 0 where it says nothing."""
+    """What was spent, as the provider reports it, else as the model's tokenizer counts it; `cost` 0 without a price.
+
+    `calls` are replies, not tries: a repair is one more, a try that got no reply is none.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    calls: int = 1
+
+    def __add__(self, other: "ChatUsage") -> "ChatUsage":
+        return ChatUsage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost + other.cost,
+            self.calls + other.calls,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ChatDelta:
-    """A piece of a streamed reply. The last one has a `finish_reason` and the usage."""
+    """A piece of a streamed reply. The last one has a `finish_reason` and the usage.
+
+    `restart`: what came before this piece was the model's thinking, which it had not announced, and no part of the
+    reply.
+    """
 
     text: str = ""
     finish_reason: str | None = None
     usage: ChatUsage = field(default_factory=ChatUsage)
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLimits:
+    """What a chat model can take, in its own tokens; None where nobody says.
+
+    `context` is for prompt and reply together. `evidence` is as much evidence as the model still reads well and fast.
+    """
+
+    context: int | None = None
+    evidence: int | None = None
 
 
 class ChatModel(Protocol):
-    """A chat LLM."""
+    """A chat LLM. `max_tokens` bounds a reply: one that reaches it ends with the finish reason `length`."""
 
     @property
     def name(self) -> str: ...
 
-    def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
-        """Yields the reply piece by piece. Raises ChatFailed, or ChatInterrupted when the stream ends unfinished."""
+    async def limits(self) -> ChatLimits:
+        """What it can take. May start the model or ask its server; raises ModelError when that fails."""
         ...
 
-    async def structured(self, messages: Sequence[Mapping[str, Any]], schema: type[T]) -> tuple[T, ChatUsage]:
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text by the model's own tokenizer, or by a near one where that can't be had."""
+        ...
+
+    def stream(
+        self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None
+    ) -> AsyncIterator[ChatDelta]:
+        """Yields the reply piece by piece, without what the model thinks.
+
+        Raises ChatFailed, or ChatInterrupted when the stream ends unfinished; both say what was spent.
+        """
+        ...
+
+    async def structured(
+        self, messages: Sequence[Mapping[str, Any]], schema: type[T], *, max_tokens: int | None = None
+    ) -> tuple[T, ChatUsage]:
         """One reply as a validated object: JSON schema where the model supports it, else a tolerant parse and one
         repair. Raises ChatFailed when neither gives a valid object: callers fall back to their rule."""
         ...

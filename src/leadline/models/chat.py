@@ -1,106 +1,169 @@
 """Chat LLMs through LiteLLM: streamed replies and structured ones, with time-outs, bounded retries and honest ends.
 
-Knows LiteLLM's errors and its stream; knows no prompt. Nothing is imported, looked up or sent before the first call.
+Knows how a call goes and ends; knows no prompt. Nothing is imported, looked up or sent before the first call.
 """
 
 import asyncio
-import functools
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-import httpx
-
 from leadline.config import Settings
-from leadline.errors import ChatFailed, ChatInterrupted, ConfigError
-from leadline.models.base import ChatDelta, ChatModel, ChatUsage, T
+from leadline.errors import ChatFailed, ChatInterrupted
+from leadline.models import providers
+from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage, T
+from leadline.models.local_llm import LocalChat, is_local
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
+from leadline.models.served import OwnServer, ServedModel
+from leadline.models.thinking import Shown, ThinkingFilter
 
 FIRST_BACKOFF_S = 0.5
-_RETRYABLE = ("RateLimitError", "Timeout", "APIConnectionError", "ServiceUnavailableError", "InternalServerError")
+# A provider that asks for a longer pause than this is left alone.
+MAX_PAUSE_S = 20.0
+# What a message costs beside its text: the marks of its role.
+MESSAGE_TOKENS = 6
+# A server that doesn't keep to `max_tokens` is stopped here, counted in pieces.
+MAX_PIECES = 32_000
+# Options that make a call better and that a server may refuse.
+_WISHES = ("temperature", "response_format", "stream_options", "num_ctx")
 
 
 def open_chat(setting: str | None, settings: Settings) -> ChatModel | None:
-    """The chat model that `setting` names (a LiteLLM model string), None for none. Whether it exists is known later."""
+    """The chat model that `setting` names, None for none. Whether it exists is known at its first call.
+
+    `local` is the model of the extra `local-llm`, `local:FILE.gguf` another one on this machine; all else is a LiteLLM
+    model string.
+    """
     if not setting:
         return None
+    if is_local(setting):
+        return LocalChat(setting, settings, connect=_own_chat)
     base, timeout_s, retries = settings.llm_api_base, settings.llm_timeout_s, settings.llm_retries
     return LiteLLMChat(setting, api_base=base, timeout_s=timeout_s, retries=retries)
+
+
+def _own_chat(server: OwnServer, timeout_s: float) -> "LiteLLMChat":
+    return LiteLLMChat("openai/local", own=server, timeout_s=timeout_s, retries=0)
 
 
 class LiteLLMChat:
     """A chat model by its LiteLLM string (`openai/gpt-4o-mini`, `ollama/qwen2.5`, `openai/local` with `api_base`).
 
     `timeout_s` is the longest wait for the first token and between two tokens. `retries` is how often a call that
-    failed in a way that may pass is made again, with growing pauses, only before its first token.
+    failed in a way that may pass is made again, with growing pauses, only before its first token. `own`: the server is
+    one that this process runs.
     """
 
-    def __init__(self, model: str, *, api_base: str | None = None, timeout_s: float = 60, retries: int = 2) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        timeout_s: float = 60,
+        retries: int = 2,
+        own: OwnServer | None = None,
+    ) -> None:
         self._model = model
-        self._api_base = api_base
+        self._api_base = own.api_base if own else api_base
         self._timeout_s = timeout_s
+        self._first_s = own.first_s if own else timeout_s
         self._retries = retries
+        self._own = own
+        key = own.api_key if own else None
+        self._served = ServedModel(self._api_base, model.partition("/")[2], key) if self._api_base else None
+        self._refused: set[str] = set()
+        self._thinks_at_once = False
 
     @property
     def name(self) -> str:
         """The LiteLLM model string."""
         return self._model
 
-    async def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[ChatDelta]:
+    async def limits(self) -> ChatLimits:
+        """The window as the server says, else as LiteLLM's list has it. Raises ConfigError for an unknown provider."""
+        litellm, provider = await self._library()
+        served = await self._served.window() if self._served else None
+        return ChatLimits(context=served or providers.window_of(litellm, self._model, provider))
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """By the server where it counts, else by LiteLLM's tokenizer for the model. Nothing else is asked."""
+        served = await self._served.count(texts) if self._served else None
+        if served is not None:
+            return served
+        litellm, _ = await self._library()
+        return await asyncio.to_thread(providers.count, litellm, self._model, texts)
+
+    async def stream(
+        self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None
+    ) -> AsyncIterator[ChatDelta]:
         """Yields the reply piece by piece; the last piece has the finish reason and the usage.
 
         Raises ConfigError for a model that no provider has, ChatFailed before the first piece, ChatInterrupted when
         the stream breaks or ends without a finish reason: what came until then is no answer.
         """
-        litellm = await self._library()
-        options = {"stream": True, "stream_options": {"include_usage": True}}
-        source = await self._retrying(litellm, lambda: self._first(litellm, messages, options))
-        first, chunks = source
-        finish, usage = None, ChatUsage()
-        async with aclosing(chunks):
-            chunk: Any = first
-            while chunk is not None:
-                text, reason = _delta(chunk)
-                finish, usage = reason or finish, self._usage(litellm, chunk) or usage
-                if text:
-                    yield ChatDelta(text)
-                chunk = await self._next(litellm, chunks)
-            if finish is None or _invented_finish(chunks):
-                raise ChatInterrupted(f"{self._model} ended its reply without a finish reason.")
-        yield ChatDelta(finish_reason=finish, usage=usage)
+        litellm, provider = await self._library()
+        options = {"stream": True, "stream_options": {"include_usage": True}, **_limit(max_tokens)}
+        first, chunks = await self._retrying(litellm, lambda: self._first(litellm, provider, messages, options))
+        reply = _Reply(ThinkingFilter(begun=self._thinks_at_once), most=2 * (max_tokens or MAX_PIECES))
+        try:
+            async with aclosing(chunks):
+                chunk: Any = first
+                while chunk is not None:
+                    if delta := reply.take(chunk, providers.spent(litellm, self._model, getattr(chunk, "usage", None))):
+                        yield delta
+                    chunk = await self._next(litellm, chunks)
+                if reply.finish is None or _invented_finish(chunks):
+                    raise ChatInterrupted(f"{self._model} ended its reply without a finish reason.")
+        except ChatInterrupted as error:
+            error.usage = providers.as_usage(await self._known(litellm, messages, reply))
+            raise
+        if delta := reply.rest():
+            yield delta
+        self._thinks_at_once = reply.thinking.begun
+        yield ChatDelta(finish_reason=reply.finish, usage=await self._known(litellm, messages, reply))
 
-    async def structured(self, messages: Sequence[Mapping[str, Any]], schema: type[T]) -> tuple[T, ChatUsage]:
+    async def structured(
+        self, messages: Sequence[Mapping[str, Any]], schema: type[T], *, max_tokens: int | None = None
+    ) -> tuple[T, ChatUsage]:
         """One reply as a validated object of `schema`; one repair is asked for. Raises ChatFailed."""
-        litellm = await self._library()
-        supported = litellm.supports_response_schema(model=self._model)
-        options = {"response_format": schema} if supported else {}
-        asked = list(messages) if supported else ask_for_schema(messages, schema)
-        reply, usage = await self._whole(litellm, asked, options)
+        litellm, provider = await self._library()
+        held = (self._own is not None or litellm.supports_response_schema(model=self._model)) and self._may(
+            "response_format"
+        )
+        # Said in words too: a server may take the schema and not keep to it, and it helps those that do.
+        asked = ask_for_schema(messages, schema)
+        options = {**({"response_format": schema} if held else {}), **_limit(max_tokens)}
+        reply, usage = await self._whole(litellm, provider, asked, options)
         found = parse_reply(reply, schema)
         if isinstance(found, str):
-            reply, more = await self._whole(litellm, ask_to_repair(asked, reply, found), options)
-            usage = _added(usage, more)
+            try:
+                reply, more = await self._whole(litellm, provider, ask_to_repair(asked, reply, found), options)
+            except ChatFailed as error:
+                error.usage = providers.as_usage(usage)
+                raise
+            usage += more
             found = parse_reply(reply, schema)
         if isinstance(found, str):
-            raise ChatFailed(f"{self._model} gave no valid {schema.__name__}, also when asked again: {found}")
+            problem = f"{self._model} gave no valid {schema.__name__}, also when asked again: {found}"
+            raise ChatFailed(problem, usage=providers.as_usage(usage))
         return found, usage
 
     async def _whole(
-        self, litellm: Any, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+        self, litellm: Any, provider: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
     ) -> tuple[str, ChatUsage]:
-        response = await self._retrying(litellm, lambda: self._call(litellm, messages, options))
-        content = response.choices[0].message.content if response.choices else ""
-        return content or "", self._usage(litellm, response) or ChatUsage()
+        response = await self._retrying(litellm, lambda: self._call(litellm, provider, messages, options))
+        content = (response.choices[0].message.content if response.choices else "") or ""
+        known = providers.spent(litellm, self._model, getattr(response, "usage", None))
+        return content, known or await self._counted(litellm, messages, content)
 
     async def _first(
-        self, litellm: Any, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+        self, litellm: Any, provider: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
     ) -> tuple[Any, Any]:
         """The stream and its first chunk that says something: until then another try is harmless."""
-        chunks = await self._call(litellm, messages, options)
+        chunks = await self._call(litellm, provider, messages, options)
         try:
             while True:
-                chunk = await asyncio.wait_for(anext(chunks, None), self._timeout_s)
+                chunk = await asyncio.wait_for(anext(chunks, None), self._first_s)
                 if chunk is None:
                     raise ChatInterrupted(f"{self._model} ended its reply before it began.")
                 if any(_delta(chunk)):
@@ -114,98 +177,114 @@ class LiteLLMChat:
             return await asyncio.wait_for(anext(chunks, None), self._timeout_s)
         except TimeoutError:
             raise ChatInterrupted(f"{self._model} sent nothing for {self._timeout_s:g} s in its reply.") from None
-        except _failures(litellm) as error:
-            raise ChatInterrupted(f"The reply of {self._model} broke off: {_said(error)}") from error
+        except providers.failures(litellm) as error:
+            raise ChatInterrupted(f"The reply of {self._model} broke off: {providers.said(error)}") from error
 
-    async def _call(self, litellm: Any, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> Any:
+    async def _call(
+        self, litellm: Any, provider: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+    ) -> Any:
+        wishes: dict[str, Any] = {"temperature": 0.0, **options}
+        if provider in providers.SILENT_CUTTERS:
+            wishes["num_ctx"] = providers.window_of(litellm, self._model, provider)
         call = litellm.acompletion(
             model=self._model,
             messages=[dict(message) for message in messages],
             api_base=self._api_base,
             api_key=self._key(litellm),
-            timeout=self._timeout_s,
+            timeout=self._first_s,
             num_retries=0,
             max_retries=0,
             drop_params=True,
-            **options,
+            **{name: value for name, value in wishes.items() if self._may(name)},
         )
-        return await asyncio.wait_for(call, self._timeout_s)
+        try:
+            return await asyncio.wait_for(call, self._first_s)
+        except litellm.exceptions.BadRequestError as error:
+            refused = {name for name in _WISHES if name in wishes and self._may(name) and name in str(error)}
+            if not refused:
+                raise
+            self._refused |= refused
+        return await self._call(litellm, provider, messages, options)
+
+    def _may(self, option: str) -> bool:
+        return option not in self._refused
 
     def _key(self, litellm: Any) -> str | None:
         """None lets LiteLLM read the provider's variable. A local server needs no key, its client something."""
+        if self._own is not None:
+            return self._own.api_key
         if self._api_base is None or litellm.validate_environment(self._model)["keys_in_environment"]:
             return None
         return "none"
 
     async def _retrying(self, litellm: Any, call: Callable[[], Awaitable[Any]]) -> Any:
-        pause = FIRST_BACKOFF_S
-        failures: tuple[type[Exception], ...] = (TimeoutError, ChatInterrupted, *_failures(litellm))
-        for left in range(self._retries, -1, -1):
+        expected: tuple[type[Exception], ...] = (TimeoutError, ChatInterrupted, *providers.failures(litellm))
+        missing = [] if self._api_base else litellm.validate_environment(self._model)["missing_keys"]
+        pause, tried = FIRST_BACKOFF_S, 0
+        while True:
             try:
                 return await call()
-            except failures as error:
-                failed = error if isinstance(error, ChatInterrupted) else self._explained(litellm, error)
-                if not left or not (isinstance(failed, ChatInterrupted) or failed.retryable):
-                    raise failed from error
-            await asyncio.sleep(pause)
-            pause *= 2
-        raise AssertionError("the last try returns or raises")
+            except expected as error:
+                failure = self._explained(litellm, error, missing)
+                wait_s = pause if failure.pause_s is None else failure.pause_s
+                if tried >= failure.tries or wait_s > MAX_PAUSE_S:
+                    raise (error if isinstance(error, ChatInterrupted) else failure.error) from error
+            await asyncio.sleep(wait_s)
+            tried, pause = tried + 1, 2 * pause
 
-    def _explained(self, litellm: Any, error: Exception) -> ChatFailed:
+    def _explained(self, litellm: Any, error: Exception, missing: Sequence[str]) -> providers.Failure:
         if isinstance(error, TimeoutError):
-            return ChatFailed(f"{self._model} gave no reply within {self._timeout_s:g} s.", retryable=True)
-        hint, said = "", _said(error)
-        retryable = isinstance(error, tuple(getattr(litellm.exceptions, kind) for kind in _RETRYABLE))
-        missing = [] if self._api_base else litellm.validate_environment(self._model)["missing_keys"]
-        denied = litellm.exceptions.AuthenticationError | litellm.exceptions.PermissionDeniedError
-        # Some clients report a missing key as a server's error.
-        if isinstance(error, denied) or (missing and "key" in said):
-            retryable = False
-            hint = f"Set {' and '.join(missing)} in the environment." if missing else "Check the key of this provider."
-        elif isinstance(error, litellm.exceptions.NotFoundError):
-            hint = "Check the model's name, and api_base for a local server."
-        return ChatFailed(f"{self._model} failed: {said}", hint=hint, retryable=retryable)
+            said = ChatFailed(f"{self._model} gave no reply within {self._first_s:g} s.", retryable=True)
+            return providers.Failure(said, min(1, self._retries))
+        if isinstance(error, ChatInterrupted):
+            return providers.Failure(ChatFailed(error.message, retryable=True), self._retries)
+        return providers.explained(litellm, self._model, error, missing_keys=missing, retries=self._retries)
 
-    async def _library(self) -> Any:
-        litellm = await asyncio.to_thread(_litellm)
-        try:
-            litellm.get_llm_provider(self._model, api_base=self._api_base)
-        except _failures(litellm):
-            hint = "Name it as provider/model, such as openai/gpt-4o-mini or ollama/qwen2.5."
-            raise ConfigError(f"LiteLLM knows no provider for the model {self._model!r}.", hint=hint) from None
-        return litellm
+    async def _library(self) -> tuple[Any, str]:
+        litellm = await asyncio.to_thread(providers.library)
+        return litellm, providers.provider_of(litellm, self._model, self._api_base)
 
-    def _usage(self, litellm: Any, response: Any) -> ChatUsage | None:
-        usage = getattr(response, "usage", None)
-        if usage is None:
-            return None
-        prompt, completion = int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)
-        prices = litellm.model_cost.get(self._model) or litellm.model_cost.get(self._model.partition("/")[2]) or {}
-        cost = prompt * float(prices.get("input_cost_per_token") or 0.0)
-        cost += completion * float(prices.get("output_cost_per_token") or 0.0)
-        return ChatUsage(prompt, completion, cost)
+    async def _known(self, litellm: Any, messages: Sequence[Mapping[str, Any]], reply: "_Reply") -> ChatUsage:
+        return reply.usage or await self._counted(litellm, messages, "".join(reply.received))
+
+    async def _counted(self, litellm: Any, messages: Sequence[Mapping[str, Any]], reply: str) -> ChatUsage:
+        texts = [*(str(message.get("content", "")) for message in messages), reply]
+        *prompt, completion = await asyncio.to_thread(providers.count, litellm, self._model, texts)
+        tokens = sum(prompt) + MESSAGE_TOKENS * len(messages)
+        return providers.estimated(litellm, self._model, tokens, completion)
 
 
-@functools.cache
-def _litellm() -> Any:
-    """LiteLLM, imported so that it looks up no prices in the network and prints nothing."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm  # takes seconds, and only those who name an LLM need it
+class _Reply:
+    """A streamed reply as it comes in."""
 
-    litellm.suppress_debug_info = True
-    litellm.disable_aiohttp_transport = True  # its sessions outlive the event loop that made them
-    setattr(litellm, "telemetry", False)  # noqa: B010 - older versions have it, newer ones don't
-    return litellm
+    def __init__(self, thinking: ThinkingFilter, *, most: int) -> None:
+        self.thinking = thinking
+        self.finish: str | None = None
+        self.usage: ChatUsage | None = None
+        self.received: list[str] = []
+        self._most = most
+
+    def take(self, chunk: Any, usage: ChatUsage | None) -> ChatDelta | None:
+        """What of this chunk can be shown."""
+        text, reason = _delta(chunk)
+        self.finish, self.usage = reason or self.finish, usage or self.usage
+        if said := text or _thought(chunk):
+            self.received.append(said)
+        if len(self.received) > self._most:
+            raise ChatInterrupted("The model went on and on, past the length it was given.")
+        return _piece(self.thinking.feed(text)) if text else None
+
+    def rest(self) -> ChatDelta | None:
+        """What was held back to the end."""
+        return _piece(self.thinking.flush())
 
 
-def _failures(litellm: Any) -> tuple[type[Exception], ...]:
-    """Everything a call can raise: LiteLLM's errors all derive from its OpenAI client's."""
-    return (litellm.exceptions.openai.OpenAIError, httpx.HTTPError)
+def _piece(shown: Shown) -> ChatDelta | None:
+    return ChatDelta(shown.text, restart=shown.restart) if shown.text or shown.restart else None
 
 
-def _said(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
+def _limit(max_tokens: int | None) -> dict[str, int]:
+    return {} if max_tokens is None else {"max_tokens": max_tokens}
 
 
 def _delta(chunk: Any) -> tuple[str, str | None]:
@@ -215,15 +294,12 @@ def _delta(chunk: Any) -> tuple[str, str | None]:
     return (choice.delta.content or "") if choice.delta else "", choice.finish_reason
 
 
+def _thought(chunk: Any) -> str:
+    """What a provider sends of the model's thinking beside the reply: paid for, never shown."""
+    return str(getattr(chunk.choices[0].delta, "reasoning_content", None) or "") if chunk.choices else ""
+
+
 def _invented_finish(chunks: Any) -> bool:
     """Whether LiteLLM put "stop" where the provider's stream just ended."""
     seen = [getattr(chunks, name, "") for name in ("received_finish_reason", "intermittent_finish_reason")]
     return seen == [None, None]
-
-
-def _added(one: ChatUsage, other: ChatUsage) -> ChatUsage:
-    return ChatUsage(
-        one.prompt_tokens + other.prompt_tokens,
-        one.completion_tokens + other.completion_tokens,
-        one.cost + other.cost,
-    )

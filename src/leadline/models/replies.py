@@ -4,22 +4,21 @@ Knows fences, prose around, and thinking blocks; validates strictly: "false" is 
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from leadline.models.base import T
+from leadline.models.thinking import without_thinking
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _MAX_PROBLEM_CHARS = 400
 
 
 def parse_reply(text: str, schema: type[T]) -> T | str:
     """The first JSON object in `text` that is a valid `schema`, or a sentence about what is wrong with it."""
     problem = "There is no JSON object in the reply."
-    for found in _objects(_THINKING.sub("", text)):
+    for found in _objects(without_thinking(text)):
         try:
             return schema.model_validate_json(json.dumps(found), strict=True)
         except ValidationError as error:

@@ -1,0 +1,165 @@
+"""LiteLLM as a library: loaded without a look at the network, its errors by kind, its prices, windows and tokenizers.
+
+Knows no prompt and sends nothing.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from leadline.errors import ChatFailed, ConfigError, ContextTooLong
+from leadline.models.base import ChatUsage
+from leadline.records import Usage
+
+_TOO_LONG = re.compile(
+    r"context.?(?:window|length|size)|maximum context|too many (?:input )?tokens|prompt is too long",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
+# Tokenizers that LiteLLM has in its package; others it would fetch from a hub.
+_BUNDLED = frozenset({None, "anthropic", "deepseek"})
+_ANY_MODEL = "gpt-4o"
+# Servers that cut a prompt without a word unless they are told how long it may be.
+SILENT_CUTTERS = frozenset({"ollama", "ollama_chat"})
+TOLD_WINDOW = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed try: what to raise, how many more tries such a failure is worth, and the pause it asks for."""
+
+    error: ChatFailed
+    tries: int
+    pause_s: float | None = None
+
+
+@functools.cache
+def library() -> Any:
+    """LiteLLM, imported so that it looks up no prices in the network and prints nothing."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm  # takes seconds, and only those who name an LLM need it
+
+    litellm.suppress_debug_info = True
+    litellm.disable_aiohttp_transport = True  # its sessions outlive the event loop that made them
+    setattr(litellm, "telemetry", False)  # noqa: B010 - older versions have it, newer ones don't
+    return litellm
+
+
+def provider_of(litellm: Any, model: str, api_base: str | None) -> str:
+    """The provider that the model string names. Raises ConfigError for a string that names none."""
+    try:
+        return str(litellm.get_llm_provider(model, api_base=api_base)[1])
+    except failures(litellm):
+        hint = "Name it as provider/model, such as openai/gpt-4o-mini or ollama/qwen2.5."
+        raise ConfigError(f"LiteLLM knows no provider for the model {model!r}.", hint=hint) from None
+
+
+def failures(litellm: Any) -> tuple[type[Exception], ...]:
+    """Everything a call can raise: LiteLLM's errors all derive from its OpenAI client's."""
+    return (litellm.exceptions.openai.OpenAIError, httpx.HTTPError)
+
+
+def said(error: BaseException) -> str:
+    """What an error says first."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__
+
+
+def explained(litellm: Any, model: str, error: Exception, *, missing_keys: Sequence[str], retries: int) -> Failure:
+    """What a failed try means, by its kind."""
+    kinds, message = litellm.exceptions, said(error)
+    text = f"{model} failed: {message}"
+    denied = isinstance(error, kinds.AuthenticationError | kinds.PermissionDeniedError)
+    # Some clients report a missing key as a server's error.
+    if denied or (missing_keys and "key" in message):
+        hint = f"Set {' and '.join(missing_keys)} in the environment." if missing_keys else _KEY_HINT
+        return Failure(ChatFailed(text, hint=hint), 0)
+    if isinstance(error, kinds.BadRequestError) and _TOO_LONG.search(str(error)):
+        return Failure(ContextTooLong(text, hint="Lower max_context_tokens, or name a model that reads more."), 0)
+    if isinstance(error, kinds.NotFoundError):
+        hint = "Check the model's name, and api_base for a local server."
+        return Failure(ChatFailed(text, hint=hint), 0)
+    if isinstance(error, kinds.RateLimitError):
+        if _QUOTA.search(str(error)):
+            return Failure(ChatFailed(text, hint="The provider's quota is spent: waiting doesn't help."), 0)
+        return Failure(ChatFailed(text, retryable=True), retries, retry_after(error))
+    if isinstance(error, kinds.Timeout | httpx.TimeoutException):
+        return Failure(ChatFailed(text, retryable=True), min(1, retries))  # each costs the whole time-out
+    passing = kinds.APIConnectionError | kinds.ServiceUnavailableError | kinds.InternalServerError | httpx.HTTPError
+    retryable = isinstance(error, passing)
+    return Failure(ChatFailed(text, retryable=retryable), retries if retryable else 0, retry_after(error))
+
+
+_KEY_HINT = "Check the key of this provider."
+
+
+def retry_after(error: Exception) -> float | None:
+    """The seconds that the provider asks to wait, where it says so in seconds."""
+    response = getattr(error, "response", None)
+    headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def priced(litellm: Any, model: str) -> Mapping[str, Any]:
+    """What LiteLLM's own list says of the model: prices and window. Empty for one it doesn't list."""
+    found = litellm.model_cost.get(model) or litellm.model_cost.get(model.partition("/")[2]) or {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def spent(litellm: Any, model: str, usage: Any) -> ChatUsage | None:
+    """The usage of a response; None where it has none. Money as the provider says, else by LiteLLM's prices."""
+    if usage is None:
+        return None
+    prompt, completion = int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)
+    told = getattr(usage, "cost", None)
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return ChatUsage(prompt, completion, float(told))
+    return ChatUsage(prompt, completion, _cost(litellm, model, usage_object=usage))
+
+
+def estimated(litellm: Any, model: str, prompt: int, completion: int) -> ChatUsage:
+    """The usage of a call that was counted here, since its response said nothing."""
+    return ChatUsage(prompt, completion, _cost(litellm, model, prompt_tokens=prompt, completion_tokens=completion))
+
+
+def _cost(litellm: Any, model: str, **counted: Any) -> float:
+    if not priced(litellm, model):  # it would look for such a model in the network
+        return 0.0
+    try:
+        return float(sum(litellm.cost_per_token(model=model, **counted)))
+    except Exception:  # noqa: BLE001 a price list that can't be applied must not cost the answer
+        return 0.0
+
+
+def as_usage(usage: ChatUsage) -> Usage:
+    """One call, in the keys of a run's usage."""
+    return Usage(
+        llm_calls=usage.calls,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost=usage.cost,
+    )
+
+
+def window_of(litellm: Any, model: str, provider: str) -> int | None:
+    """The tokens of prompt and reply together, as far as LiteLLM's list knows them."""
+    listed = priced(litellm, model)
+    window = listed.get("max_input_tokens") or listed.get("max_tokens")
+    if provider in SILENT_CUTTERS:
+        return min(int(window or TOLD_WINDOW), TOLD_WINDOW)
+    return int(window) if window else None
+
+
+def count(litellm: Any, model: str, texts: Sequence[str]) -> list[int]:
+    """The tokens of each text by LiteLLM's tokenizer for the model; where it would fetch that, by OpenAI's."""
+    kind_of = getattr(litellm.utils, "huggingface_tokenizer_kind", None)
+    known = kind_of is not None and kind_of(model) in _BUNDLED
+    return [int(litellm.token_counter(model=model if known else _ANY_MODEL, text=text)) for text in texts]
