@@ -56,13 +56,14 @@ class EvidenceBlock(TypedDict):
     """A numbered passage as the writer sees it: `[n]` ↔ chunk_id, fixed before anything is dropped.
 
     `sentences` are (start, end, text) slices of the chunk's own text, in order, offsets into that text; what is
-    left out for the token budget is missing here, the number stays.
+    left out for the token budget is missing here and counted in `dropped`; the number stays.
     """
 
     n: int
     chunk_id: str
     sentences: list[tuple[int, int, str]]
     document: Document
+    dropped: NotRequired[int]
 
 
 class Citation(TypedDict):

@@ -98,7 +98,8 @@ def build_graph(deps: Dependencies) -> Graph:
     graph.add_node("web", traced("web", partial(web, search=deps.search, ask_consent=deps.ask_consent)))
     graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)
     graph.add_node("reranker", traced("reranker", rank))
-    graph.add_node("compressor", traced("compressor", partial(compressor, count_tokens=deps.count_tokens)))
+    fit = partial(compressor, count_tokens=deps.count_tokens, chat=deps.chat)
+    graph.add_node("compressor", traced("compressor", fit))
     graph.add_node("reasoning", traced("reasoning", write))
     graph.add_node("reflection", traced("reflection", reflect))
 

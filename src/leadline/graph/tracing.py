@@ -69,4 +69,5 @@ def _figures(update: RAGUpdate) -> dict[str, Any]:
 def _evidence_figures(evidence: list[EvidenceBlock]) -> dict[str, Any]:
     shown = [block for block in evidence if block["sentences"]]
     kept = sum(len(text) for block in shown for _, _, text in block["sentences"])
-    return {"evidence": len(shown), "sentences": sum(len(block["sentences"]) for block in shown), "chars": kept}
+    figures = {"evidence": len(shown), "sentences": sum(len(block["sentences"]) for block in shown), "chars": kept}
+    return {**figures, "dropped": sum(block.get("dropped", 0) for block in evidence)}

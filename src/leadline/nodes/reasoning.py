@@ -11,19 +11,27 @@ from langgraph.runtime import Runtime
 
 from leadline.citations import NO_ANSWER, MarkerStream
 from leadline.config import RunContext
-from leadline.errors import ChatInterrupted, ModelError
+from leadline.errors import ChatInterrupted, ContextTooLong, ModelError
 from leadline.events import RetractEvent, TokenEvent
 from leadline.models.base import ChatModel, ChatUsage
 from leadline.nodes.allowance import llm_allowed
-from leadline.nodes.asking import OpenChat, show_prompt, usage_of
+from leadline.nodes.asking import (
+    CUT_SHORT,
+    OpenChat,
+    refuse_too_long,
+    show_prompt,
+    usage_of,
+    usage_of_failure,
+)
 from leadline.nodes.extractive import SentenceScorer, as_answer, quotes_for
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.wording import small_talk
-from leadline.prompts import format_evidence, harmless, render
-from leadline.state import EvidenceBlock, RAGState, RAGUpdate, Usage
+from leadline.prompts import answer_prompt
+from leadline.state import EvidenceBlock, RAGState, RAGUpdate
 
-# Finish reasons that end a reply in the middle.
-CUT_SHORT = frozenset({"length", "content_filter"})
+# How often evidence that proves too long for a model is halved, and how many sentences it takes to halve it.
+MAX_HALVINGS = 3
+MIN_SENTENCES = 2
 
 
 async def reasoning(
@@ -44,7 +52,11 @@ async def reasoning(
     if not llm_allowed(state.get("usage", {}), runtime.context.budgets):
         part = degrade(runtime, "llm", ModelError("The run's budget for the LLM is spent."))
         return {**await _quote(state["question"], evidence, runtime, sentence_scorer), "degraded": [part]}
-    return await _write(state["question"], evidence, runtime, chat, sentence_scorer)
+    update = await _write(state["question"], evidence, runtime, chat, sentence_scorer)
+    if "evidence" in update:  # numbers stand for the whole run, also those of passages that aren't shown
+        written_from = {block["n"]: block for block in update["evidence"]}
+        update["evidence"] = [written_from.get(block["n"], block) for block in state["evidence"]]
+    return update
 
 
 def _say(text: str, runtime: Runtime[RunContext]) -> RAGUpdate:
@@ -76,59 +88,105 @@ async def _write(
     chat: OpenChat,
     sentence_scorer: Callable[[], Awaitable[SentenceScorer]],
 ) -> RAGUpdate:
-    written: list[str] = []
+    draft = _Draft(runtime)
     try:
         model = await chat(runtime.context.llm or "")
-        spent = await _stream(question, evidence, runtime, model, written)
+        shown, spent = await _fitting(question, evidence, draft, model)
     except ChatInterrupted as error:
         part = degrade(runtime, "llm", error)
-        return {
-            "answer": "".join(written),
-            "draft_status": "interrupted",
-            "usage": Usage(llm_calls=1),
-            "degraded": [part],
-        }
+        usage = usage_of_failure(error)
+        return {"answer": draft.text, "draft_status": "interrupted", "usage": usage, "degraded": [part]}
     except ModelError as error:
         part = degrade(runtime, "llm", error)
-        if written:
-            emit(runtime, RetractEvent(reason="The LLM failed while it wrote."))
+        draft.forget("The LLM failed while it wrote.")
         quoted = await _quote(question, evidence, runtime, sentence_scorer)
-        return {**quoted, "usage": Usage(llm_calls=1), "degraded": [part, *quoted.get("degraded", [])]}
-    return {"answer": "".join(written), "draft_status": "complete", "usage": usage_of(spent)}
+        usage = usage_of_failure(error)
+        return {**quoted, "usage": usage, "degraded": [part, *quoted.get("degraded", [])]}
+    update: RAGUpdate = {"answer": draft.text, "draft_status": "complete", "usage": usage_of(spent)}
+    if shown != evidence:
+        update["evidence"] = shown
+    return update
 
 
-async def _stream(
-    question: str,
-    evidence: Sequence[EvidenceBlock],
-    runtime: Runtime[RunContext],
-    model: ChatModel,
-    written: list[str],
-) -> ChatUsage:
-    """Streams the reply piece by piece into the run and into `written`.
+async def _fitting(
+    question: str, evidence: Sequence[EvidenceBlock], draft: "_Draft", model: ChatModel
+) -> tuple[list[EvidenceBlock], ChatUsage]:
+    """Writes from the evidence, or from its better half where it proves too long for the model, and so on.
+
+    Gives what the draft was written from in the end. Raises ModelError.
+    """
+    shown = list(evidence)
+    for _ in range(MAX_HALVINGS):
+        try:
+            return shown, await _stream(question, shown, draft, model)
+        except ContextTooLong:
+            fewer = better_half(shown)
+            if fewer is None:
+                raise
+            shown = fewer
+    return shown, await _stream(question, shown, draft, model)
+
+
+async def _stream(question: str, evidence: Sequence[EvidenceBlock], draft: "_Draft", model: ChatModel) -> ChatUsage:
+    """Streams the reply piece by piece into the run and into the draft.
 
     Marks of no evidence are left out, and a reply that says only NO_ANSWER is never shown: it stands for an empty one.
     """
-    messages = render("answer", question=harmless(question), evidence=format_evidence(evidence))
-    show_prompt(runtime, "reasoning", model, messages)
-    markers = MarkerStream({block["n"] for block in evidence})
+    messages = answer_prompt(question, [block for block in evidence if block["sentences"]])
+    await refuse_too_long(model, messages)
+    show_prompt(draft.runtime, "reasoning", model, messages)
+    numbers = {block["n"] for block in evidence if block["sentences"]}
+    markers = MarkerStream(numbers)
     spent, held = ChatUsage(), ""
     async for delta in model.stream(messages):
+        if delta.restart:
+            draft.forget("What was shown was what the model thought before its answer.")
+            markers, held = MarkerStream(numbers), ""
         held += markers.feed(delta.text)
         if not NO_ANSWER.startswith(held.strip()):
-            held = _pass_on(held, runtime, written)
+            held = draft.add(held)
         if delta.finish_reason in CUT_SHORT:
-            raise ChatInterrupted(f"{model.name} stopped before its end: {delta.finish_reason}.")
+            reason = f"{model.name} stopped before its end: {delta.finish_reason}."
+            raise ChatInterrupted(reason, usage=usage_of(delta.usage))
         if delta.finish_reason:
             spent = delta.usage
     held += markers.flush()
-    if held.strip().rstrip(".") != NO_ANSWER or written:
-        _pass_on(held, runtime, written)
+    if held.strip().rstrip(".") != NO_ANSWER or draft.text:
+        draft.add(held)
     return spent
 
 
-def _pass_on(text: str, runtime: Runtime[RunContext], written: list[str]) -> str:
-    """Shows the text. Returns what is left to show: nothing."""
-    if text:
-        written.append(text)
-        emit(runtime, TokenEvent(text=text))
-    return ""
+class _Draft:
+    """What has been written and shown so far."""
+
+    def __init__(self, runtime: Runtime[RunContext]) -> None:
+        self.runtime = runtime
+        self.text = ""
+
+    def add(self, text: str) -> str:
+        """Shows the text. Returns what is left to show: nothing."""
+        if text:
+            self.text += text
+            emit(self.runtime, TokenEvent(text=text))
+        return ""
+
+    def forget(self, reason: str) -> None:
+        """Takes back what was shown, if anything was."""
+        if self.text:
+            self.text = ""
+            emit(self.runtime, RetractEvent(reason=reason))
+
+
+def better_half(evidence: Sequence[EvidenceBlock]) -> list[EvidenceBlock] | None:
+    """The blocks with the better half of their sentences, what is dropped counted; None where one is left."""
+    total = sum(len(block["sentences"]) for block in evidence)
+    if total < MIN_SENTENCES:
+        return None
+    left = total // 2
+    halved = []
+    for block in evidence:
+        kept = block["sentences"][:left]
+        left -= len(kept)
+        dropped = block.get("dropped", 0) + len(block["sentences"]) - len(kept)
+        halved.append(EvidenceBlock({**block, "sentences": kept, "dropped": dropped}))
+    return halved

@@ -1,7 +1,7 @@
 """The prompts, one Markdown file each, and the one function that fills them in.
 
-Knows how to keep documents data: evidence is delimited and numbered, and what could pass for a delimiter, a role or
-a citation mark in it is made harmless. Doesn't know models.
+Knows how to keep documents data: evidence is delimited, numbered and labelled, and what could pass for a delimiter, a
+role, a comment or a citation mark in it is made harmless. Doesn't know models.
 """
 
 import re
@@ -14,10 +14,23 @@ from leadline.state import EvidenceBlock
 
 _SYSTEM, _USER = "# System", "# User"
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
+# The prompts' own tags, those of roles, those that models think between, and comments.
 _TAGS = re.compile(
-    r"<(?=\s*/?\s*(?:evidence|passage|question|conversation|found|tried|system|user|assistant)\b)", re.IGNORECASE
+    r"<(?=\s*/?\s*(?:evidence|passage|question|conversation|found|tried|missing|system|user|assistant|developer|tool|"
+    r"think|thinking|thought|reasoning|instructions?)\b)|<(?=!--)",
+    re.IGNORECASE,
 )
-_ROLE_SIGNS = re.compile(r"<\||\|>|<(?=/?s>)|\[(?=/?(?:INST|SYS)\])|<<(?=/?SYS>>)", re.IGNORECASE)
+_ROLE_SIGNS = re.compile(
+    r"<\||\|>|<(?=/?s>)|\[(?=/?(?:INST|SYS|THINK|TOOL_CALLS|AVAILABLE_TOOLS)\])|<<(?=/?SYS>>)|"
+    r"<(?=(?:start|end)_of_turn>)",
+    re.IGNORECASE,
+)
+# Who speaks, at the beginning of a line or in capitals anywhere: in a passage nobody does.
+_SPEAKERS = re.compile(
+    r"(?im:^(?P<lead>[\s>|*#\-\"'(]*)(?P<who>system|assistant|developer|user|human|ai|instructions?)(?=\s{0,3}[:：]))"
+    r"|\b(?P<loud>SYSTEM|ASSISTANT|DEVELOPER|INSTRUCTIONS?)(?=\s{0,3}[:：])"
+)
+_MAX_LABEL_CHARS = 160
 # Zero-width and direction signs, soft hyphens, tag characters, and controls but line breaks and tabs.
 _UNSEEN = re.compile(
     r"[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -41,6 +54,11 @@ def render(name: str, **values: str) -> list[dict[str, str]]:
     ]
 
 
+def answer_prompt(question: str, evidence: Sequence[EvidenceBlock]) -> list[dict[str, str]]:
+    """The messages that ask for an answer from `evidence`. The question stands in them whole."""
+    return render("answer", question=harmless(question), evidence=format_evidence(evidence))
+
+
 def format_evidence(blocks: Sequence[EvidenceBlock]) -> str:
     """The numbered passages, each between its own tags with its number, file, page or address."""
     return "\n".join(["<evidence>", *(_passage(block) for block in blocks), "</evidence>"])
@@ -62,7 +80,9 @@ def _passage(block: EvidenceBlock) -> str:
         "n": block["n"],
         "file": metadata.get("file_name"),
         "page": metadata.get("page"),
+        "section": " > ".join(map(str, metadata.get("headings") or [])),
         "web": metadata.get("url"),
+        "title": metadata.get("title"),
     }
     shown = " ".join(f'{key}="{_label(str(value))}"' for key, value in labels.items() if value not in (None, ""))
     return f"<passage {shown}>\n[{block['n']}] {_text(block)}\n</passage>"
@@ -75,7 +95,12 @@ def _text(block: EvidenceBlock) -> str:
         between = content[last:start] if last else ""
         text += (" … " if between.strip() else between) + sentence
         last = end
-    return harmless(_without_own_marks(text.strip()))
+    return _nobody_speaks(harmless(_without_own_marks(text.strip())))
+
+
+def _nobody_speaks(text: str) -> str:
+    """The text with `SYSTEM:` and its like in quotation marks: words of the passage, not of whoever runs the model."""
+    return _SPEAKERS.sub(lambda found: f'{found["lead"] or ""}"{found["who"] or found["loud"]}"', text)
 
 
 def _without_own_marks(text: str) -> str:
@@ -87,7 +112,9 @@ def _without_own_marks(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    return harmless(" ".join(text.split())).replace('"', "'").replace("<", "‹").replace(">", "›")
+    """A value that can't end its label, on one line and of a length that leaves the passage its room."""
+    plain = harmless(" ".join(text.split())).replace('"', "'").replace("<", "‹").replace(">", "›")
+    return plain if len(plain) <= _MAX_LABEL_CHARS else f"{plain[: _MAX_LABEL_CHARS - 1]}…"
 
 
 @cache
