@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leadline.analysis import STOP_WORDS, normalised
+from leadline.citations.wordforms import same_place
 
 _TOKEN = re.compile(r"\w[\w.’'&/@+#-]*[\w+#]|\w")
 _CODE = re.compile(r"(?=.*[^\W\d_])(?=.*\d)|.*[_@#]|.*\+\+|\d+(?:\.\d+){2,}|.*[^\W_][a-zà-ÿ]+[A-ZÀ-Þ]|[A-ZÀ-Þ&]{2,}\Z")
@@ -20,6 +21,7 @@ _PLURAL = re.compile(r"s\Z")
 _ENDINGS = ("ian", "an", "n", "ese", "ish", "y", "e")
 _ROOT = 6
 _SENTENCE_END = re.compile(r"[.!?:;。！？\n\"“”(]\s*\Z|\A\W*\Z|^\s*[-*•]\s*\Z")
+_AFTER_COMMON = (["of"], ["in"], ["on"], ["for"], ["to"], ["with"], ["that"], ["between"], ["from"])
 _NO_NAME = re.compile(r"(?:ly|ing|ed|tion|ions|ment|ments|ness|ers|ists|ity)\Z")
 # Words that open a sentence in capitals without being names, beyond the stop words.
 _OPENERS = frozenset(
@@ -82,7 +84,7 @@ def _name(word: str, opens: bool, following: list[str], *, german: bool) -> Name
     if not word[:1].isupper() or len(word) < 2 or lower in STOP_WORDS or lower in _OPENERS:
         return None
     in_a_row = following[0][:1].isupper() and following[0].casefold() not in STOP_WORDS if following else False
-    if (german and not in_a_row) or (opens and not in_a_row and _NO_NAME.search(word)):
+    if (german and not in_a_row) or (opens and not in_a_row and _is_common(word, following)):
         return None
     return Name(word, code=False, opens=opens and not in_a_row)
 
@@ -105,6 +107,11 @@ def _spelled(words: list[str], initials: frozenset[str]) -> list[str]:
     return []
 
 
+def _is_common(word: str, following: list[str]) -> bool:
+    """Whether a word that opens a sentence looks like no name: by its ending, or as in `Results of` and `Humans in`."""
+    return bool(_NO_NAME.search(word)) or (following[:1] in _AFTER_COMMON and len(word) > 3)
+
+
 class Mentions:
     """The words of a source's text, made ready for looking names up in it."""
 
@@ -113,14 +120,20 @@ class Mentions:
         self._text = _fold(normalised("\n".join(texts)))
         self._words = frozenset(words)
         self._stems = frozenset(stem for word in words for stem in _stems(word))
+        self._places = frozenset(place for word in words if (place := same_place(word)))
         self._roots = frozenset(word[:_ROOT] for word in words if len(word) >= _ROOT)
         self.initials = frozenset(w.replace(".", "") for text in texts for w in _INITIALS.findall(normalised(text)))
-        self._initials = "".join(word[0] for text in texts for word in _TOKEN.findall(text) if word[0].isupper())
+        tokens = [token for text in texts for token in _TOKEN.findall(normalised(text))]
+        self._initials = "".join(_initial(token) for token in tokens if token[0].isupper())
+        # A member of the Scottish Parliament is an MSP. Two letters would stand somewhere in any text.
+        self._any_initials = "".join(_initial(token) for token in tokens if token.casefold() not in STOP_WORDS).upper()
 
     def has(self, name: Name) -> bool:
         """Whether the name stands in the text: as it is, in parts, as a people's name, or as the initials of words."""
         folded = _fold(name.text)
         if folded in self._words or folded.replace(".", "") in self._words:
+            return True
+        if same_place(folded.replace(".", "")) in self._places:
             return True
         parts = [part for part in re.split(r"[-/.’'&+]", folded) if part]
         if name.code:
@@ -135,7 +148,15 @@ class Mentions:
         return len(parts) > 1 and re.search(rf"(?<!\w){together}(?!\w)", self._text) is not None
 
     def _are_initials(self, text: str) -> bool:
-        return len(text) >= 2 and text.isalpha() and text.isupper() and text in self._initials
+        letters = text.removesuffix("s").replace("-", "").replace(".", "")
+        if not (len(letters) >= 2 and letters.isalpha() and letters.isupper()):
+            return False
+        return letters in self._initials or (len(letters) >= 3 and letters in self._any_initials)
+
+
+def _initial(word: str) -> str:
+    """The first letter; a word that is all capitals stands for itself (World War II)."""
+    return word if len(word) > 1 and word.isalpha() and word.isupper() else word[0]
 
 
 def _words(text: str) -> Iterator[str]:

@@ -18,14 +18,15 @@ _CUES = re.compile(
 )
 _NO_CUES = re.compile(
     r"\bnot (?:only|just|merely|to mention|least)\b|\bno (?:doubt|later than|less than|more than|fewer than)\b"
-    r"|\bwhy not\b|\bor not\b|\bnicht nur\b|\bnon seulement\b|\bno s[oó]lo\b",
+    r"|\bwhy not\b|\bor (?:\w+ )?not\b|\b(?:not|n[’']t)\b[^.;]{1,50}\buntil\b"
+    r"|\bnicht nur\b|\bnon seulement\b|\bno s[oó]lo\b",
     re.IGNORECASE,
 )
 # Words that deny without a negation: they can stand for one of the other side.
 _IMPLIED = re.compile(
     r"""\b(?:fail\w*|forb[ai]d\w*|prohibit\w*|prevent\w*|bann?(?:ed|s|ing)?|refus\w*|reject\w*|den(?:y|ies|ied|ying|ial)
     |exempt\w*|avoid\w*|absen(?:t|ce)|impossib\w+|oppos\w+|protest\w*|stop(?:s|ped|ping)?|ceas\w+|lost|loses?|miss(?:ed|es)
-    |un(?!der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
+    |un(?!der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|\w{4,}less|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 # The same for what a source leaves out of what it says; in an answer they affirm.
@@ -77,6 +78,8 @@ def _scopes(text: str, terms: Callable[[str], list[str]]) -> list[tuple[str, ...
     scopes = []
     for cue in _cues(text):
         clause = _BOUNDARY.search(text, cue.end())
+        if cue.group().casefold() == "non":  # of one word only
+            clause = re.compile(r"\s").search(text, cue.end())
         behind = terms(_CUES.sub(" ", text[cue.end() : clause.start() if clause else len(text)]))
         before = terms(_CUES.sub(" ", _BOUNDARY.split(text[: cue.start()])[-1]))
         scopes.append(tuple(behind[:_SCOPE] or before[-_SCOPE:]))

@@ -1,4 +1,4 @@
-"""English verbs whose past a stemmer can't lead back to them: won and win, led and lead.
+"""Forms that no rule of endings leads back to each other: won and win, children and child, Dutch and Netherlands.
 
 Only forms that mean nothing else are here: `left`, `found` and `saw` are words of their own too.
 """
@@ -31,3 +31,17 @@ _BASE = {
 def base_form(term: str) -> str:
     """The base of an irregular form, every other term as it is. Terms are the analyser's, stemmed."""
     return _BASE.get(term, term)
+
+
+_PLACES = """france french|china chinese|spain spanish|britain british uk|england english|scotland scottish
+|ireland irish|wales welsh|netherlands holland dutch|switzerland swiss|greece greek|poland polish|denmark danish
+|sweden swedish|finland finnish|turkey turkish|norway norwegian|portugal portuguese|normandy norman|rome roman
+|soviet ussr|u.s usa america american|germany german deutschland|philippines filipino|iraq iraqi|israel israeli
+|pakistan pakistani|iceland icelandic|cyprus cypriot|thailand thai|venice venetian|vienna viennese|naples neapolitan|europe european eu
+|catholicism catholic|protestantism protestant|islam islamic muslim|judaism jewish|christianity christian"""
+_PLACE = {form: forms.split()[0] for forms in _PLACES.replace("\n", " ").split("|") for form in forms.split()}
+
+
+def same_place(word: str) -> str:
+    """A country, and a few cities and faiths, for their people and short names; "" for every other word."""
+    return _PLACE.get(word) or _PLACE.get(word.removesuffix("s"), "")
