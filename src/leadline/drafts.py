@@ -1,5 +1,6 @@
-"""What ingest hands to the knowledge base: a source cut into chunks, not yet embedded or stored."""
+"""What ingest hands on: a source cut into chunks, not yet embedded or stored, and the passages of a web page."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -66,3 +67,39 @@ class SourceDraft:
     metadata: Mapping[str, FieldValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     layout: Layout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebPassage:
+    """One piece of a page of the web, or the search engine's excerpt of it (`excerpt`).
+
+    `text` is the exact slice `[start_char:end_char]` of the page's extracted text; of an excerpt, all there is.
+    `retrieved_at` is ISO 8601 in UTC. `file_hash` is the sha256 of the page's bytes, empty for an excerpt.
+    """
+
+    url: str
+    title: str
+    text: str
+    retrieved_at: str
+    start_char: int
+    end_char: int
+    headings: tuple[str, ...] = ()
+    chunk_index: int = 0
+    total_chunks: int = 1
+    language: str | None = None
+    file_hash: str = ""
+    excerpt: bool = False
+
+    @property
+    def chunk_id(self) -> str:
+        """Of the address and the text: the same text at another address is another passage."""
+        return _web_hash(self.url, self.text)
+
+    @property
+    def doc_id(self) -> str:
+        """Of the address."""
+        return _web_hash(self.url)
+
+
+def _web_hash(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

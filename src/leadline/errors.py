@@ -23,7 +23,9 @@ LeadlineError
 │   │   └── ContextTooLong  the prompt is longer than the LLM can take
 │   └── ChatInterrupted    the LLM's stream broke before its finish reason
 ├── DatasetError           a folder of judged questions can't be read, or its files don't fit together
-├── WebUnavailable         the web search failed or was rate-limited
+├── WebUnavailable         the web search failed
+│   ├── WebRateLimited     the search engine was asked too often
+│   └── PageUnavailable    one page could not, or may not, be fetched; the others are
 └── ThreadBusy             a run is already going on in this conversation
 """
 
@@ -189,6 +191,22 @@ class WebUnavailable(LeadlineError):
     """The web search failed, timed out or was rate-limited."""
 
     code = "web_unavailable"
+
+
+class WebRateLimited(WebUnavailable):
+    """The search engine was asked too often. `retry_after_s` is the pause it names, if it does."""
+
+    code = "web_rate_limited"
+
+    def __init__(self, message: str, *, hint: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class PageUnavailable(WebUnavailable):
+    """One page could not be fetched, or leads where nothing may be fetched from."""
+
+    code = "page_unavailable"
 
 
 class ThreadBusy(LeadlineError):

@@ -29,7 +29,7 @@ from leadline.nodes.planner import planner
 from leadline.nodes.reasoning import reasoning
 from leadline.nodes.reflection import CheckAnswer, reflection
 from leadline.nodes.reranker import ZeroPoints, reranker
-from leadline.nodes.web import AskConsent, web
+from leadline.nodes.web import AskConsent, FoundBefore, ReadPages, web
 from leadline.state import RAGInput, RAGState
 from leadline.web import WebSearch
 
@@ -43,7 +43,8 @@ class Dependencies:
     `retrievers` is given the collection. `sentence_scorer` scores the sentences that are quoted.
     `still_there` says which chunks that an earlier answer was made from are neither deleted nor replaced.
     `zero_points` is given the collection and the reranker's name; None: no logit is shifted.
-    `search` None: there is no web. `ask_consent` None: nobody can be asked, so consent `ask` means no.
+    `search` None: there is no web. `read_pages` None: its excerpts are the passages. `web_before`: what it said before.
+    `ask_consent` None: nobody can be asked, so consent `ask` means no.
     """
 
     retrievers: Retrievers
@@ -55,6 +56,8 @@ class Dependencies:
     still_there: StillThere
     zero_points: ZeroPoints | None = None
     search: WebSearch | None = None
+    read_pages: ReadPages | None = None
+    web_before: FoundBefore | None = None
     ask_consent: AskConsent | None = None
     check: CheckAnswer = field(default=check_answer)
     rerank_timeout_s: float = 60.0
@@ -95,7 +98,10 @@ def build_graph(deps: Dependencies) -> Graph:
     graph.add_node("planner", traced("planner", plan))
     search, rank = search_nodes(deps)
     graph.add_node("hybrid", traced("hybrid", search))
-    graph.add_node("web", traced("web", partial(web, search=deps.search, ask_consent=deps.ask_consent)))
+    look = partial(
+        web, search=deps.search, ask_consent=deps.ask_consent, read_pages=deps.read_pages, before=deps.web_before
+    )
+    graph.add_node("web", traced("web", look))
     graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)
     graph.add_node("reranker", traced("reranker", rank))
     fit = partial(compressor, count_tokens=deps.count_tokens, chat=deps.chat)

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from leadline.config import Settings
 from leadline.errors import LeadlineError, ModelUnavailable
 from leadline.graph.build import Dependencies
+from leadline.ingest.web_pages import PageReader
 from leadline.knowledge import Library
+from leadline.knowledge.web_cache import WebCache
 from leadline.models import open_reranker
 from leadline.models.base import ChatModel, Reranker
 from leadline.models.chat import open_chat
@@ -17,7 +19,7 @@ from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
 from leadline.nodes.record import retrieval_settings, without_folder
 from leadline.nodes.web import AskConsent
-from leadline.web import DdgsSearch
+from leadline.web import PageFetcher, open_search
 
 
 def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsent | None = None) -> Dependencies:
@@ -53,7 +55,14 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         facts=facts,
         still_there=library.still_there,
         zero_points=library.calibrations.zero,
-        search=DdgsSearch(timeout_s=settings.web_timeout_s),
+        search=open_search(settings),
+        read_pages=PageReader(
+            PageFetcher(timeout_s=settings.web_timeout_s),
+            library.embedder,
+            pages=settings.web_pages,
+            chunk_tokens=settings.chunk_tokens,
+        ),
+        web_before=WebCache(library.catalog, settings.web_provider, settings.web_cache_hours),
         ask_consent=ask_consent,
     )
 

@@ -10,9 +10,12 @@ from contextlib import AsyncExitStack
 
 from leadline.calibration import Zero
 from leadline.config import load_settings
+from leadline.drafts import WebPassage
 from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.opening import dependencies
+from leadline.ingest.web_pages import PagesRead
 from leadline.knowledge import open_library
+from leadline.knowledge.web_cache import Cached
 from leadline.models.base import ChatModel, Reranker
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
@@ -70,6 +73,18 @@ class _Installation:
         client = (await self._opened()).search
         return await client.search(query, k=k) if client else []
 
+    async def read_pages(self, question: str, results: Sequence[WebResult], *, k: int) -> PagesRead:
+        reader = (await self._opened()).read_pages
+        return await reader(question, results, k=k) if reader else PagesRead(())
+
+    async def find(self, query: str) -> Cached | None:
+        before = (await self._opened()).web_before
+        return await before.find(query) if before else None
+
+    async def keep(self, query: str, passages: Sequence[WebPassage]) -> None:
+        if before := (await self._opened()).web_before:
+            await before.keep(query, passages)
+
 
 _installation = _Installation()
 
@@ -84,5 +99,7 @@ graph = build_graph(
         still_there=_installation.still_there,
         zero_points=_installation.zero_point,
         search=_installation,
+        read_pages=_installation.read_pages,
+        web_before=_installation,
     )
 ).compile()

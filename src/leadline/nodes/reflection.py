@@ -23,6 +23,7 @@ from leadline.nodes.origins import answer_message, made_from, origins_of
 from leadline.nodes.outcome import NEAREST, Checked, Facts, nearest_documents, result_of, verdict_of
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
+from leadline.nodes.web_query import outgoing_query
 from leadline.prompts import format_evidence, harmless, render
 from leadline.ranking import evidence_sign
 from leadline.state import (
@@ -178,7 +179,7 @@ def _nearest(state: RAGState) -> list[EvidenceBlock]:
 
 
 def _escalate(state: RAGState, runtime: Runtime[RunContext], decision: Decision) -> RAGUpdate:
-    query = state["question"]
+    query = outgoing_query(state)
     emit(runtime, EscalateEvent(query=query, reason=decision.reason))
     search = Pass(query=query, width=runtime.context.top_k, sources=["web"])
     return {**_next_try(), "passes": [*state.get("passes", []), search]}

@@ -1,42 +1,90 @@
 """Searches the web, where the run's policy and a person's consent allow it.
 
-Knows what may leave the machine: the question of the person, never a word of a document. Results are passages of
-their own kind (`source_type` web, with address and time), never passed off as documents.
+Knows what may leave the machine (`web_query`), and that an earlier search may stand in for a new one. Results are
+passages of their own kind (`source_type` web, with address and time), never passed off as documents.
 """
 
-import hashlib
-from collections.abc import Awaitable, Callable
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from langgraph.runtime import Runtime
 
 from leadline.config import RunContext
+from leadline.drafts import WebPassage
+from leadline.errors import PageUnavailable, StoreError, WebUnavailable
 from leadline.events import ConsentEvent, QueryEvent
+from leadline.ingest.web_pages import PagesRead, excerpts
+from leadline.knowledge.web_cache import Cached
 from leadline.nodes.allowance import web_allowed
 from leadline.nodes.progress import degrade, emit
+from leadline.nodes.web_query import is_too_long, outgoing_query
 from leadline.state import Document, Found, RAGState, RAGUpdate, Usage
 from leadline.web import WebResult, WebSearch
+
+log = logging.getLogger(__name__)
 
 AskConsent = Callable[[str], Awaitable[bool]]
 
 
+class ReadPages(Protocol):
+    """Reads the pages of the best hits. `question` chooses among their passages and goes nowhere."""
+
+    async def __call__(self, question: str, results: Sequence[WebResult], *, k: int) -> PagesRead: ...
+
+
+class FoundBefore(Protocol):
+    """What searches found before."""
+
+    async def find(self, query: str) -> Cached | None: ...
+
+    async def keep(self, query: str, passages: Sequence[WebPassage]) -> None: ...
+
+
 async def web(
-    state: RAGState, runtime: Runtime[RunContext], *, search: WebSearch | None, ask_consent: AskConsent | None
+    state: RAGState,
+    runtime: Runtime[RunContext],
+    *,
+    search: WebSearch | None,
+    ask_consent: AskConsent | None,
+    read_pages: ReadPages | None = None,
+    before: FoundBefore | None = None,
 ) -> RAGUpdate:
-    """Writes what the web has for the question. Not allowed: nothing is sent and `web_denied` says so."""
-    query = state["question"]
+    """Writes what the web has for the question. Not allowed: nothing is sent and `web_denied` says so.
+
+    Where the same query was sent not long ago, its passages are taken and nothing is sent. A web that fails is named in
+    `degraded`, with the passages of an older search where there was one. Without `read_pages` the engine's excerpts are
+    the passages.
+    """
+    query = outgoing_query(state)
     if search is None or not web_allowed(state, runtime.context):
         return {"web_denied": True}
     if not await _consented(query, runtime, ask_consent):
         return {"web_denied": True}
+    kept = await _kept(before, query)
+    if kept is not None and kept.fresh:
+        return _update(kept.passages)
+    if is_too_long(query):
+        error = WebUnavailable(f"A question of {len(query):,} characters is not sent to a search engine.")
+        return {**_update(()), "degraded": [degrade(runtime, "web", error)]}
     emit(runtime, QueryEvent(query=query, target="web"))
-    update: RAGUpdate = {"web_used": True, "usage": Usage(web_calls=1)}
+    sent = Usage(web_calls=1)
     try:
-        results = await search.search(query, k=runtime.context.top_k)
+        async with asyncio.timeout(_seconds_left(state, runtime.context)):
+            read = await _search_and_read(state, query, runtime.context.top_k, search, read_pages)
     except Exception as error:  # noqa: BLE001 a named degrade point: the run goes on without the web
-        return {**update, "degraded": [degrade(runtime, "web", error)]}
-    told = [result for result in results if _text(result)]
-    return {**update, "candidates": {"web": [_document(result, rank) for rank, result in enumerate(told)]}}
+        if isinstance(error, TimeoutError):
+            error = WebUnavailable("The run's time was up before the web had answered.")
+        stale = kept.passages if kept else ()
+        return {**_update(stale), "usage": sent, "degraded": [degrade(runtime, "web", error)]}
+    if read.problems and not read.read:
+        told = PageUnavailable(f"No page could be read, so the search engine's excerpts stand in. {read.problems[0]}")
+        return {**_update(read.passages), "usage": sent, "degraded": [degrade(runtime, "web", told)]}
+    await _keep(before, query, read.passages)
+    return {**_update(read.passages), "usage": sent}
 
 
 async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskConsent | None) -> bool:
@@ -52,36 +100,64 @@ async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskC
     return granted
 
 
-def _document(result: WebResult, rank: int) -> Document:
-    """The result as a passage. Its score says nothing but the rank."""
-    score, text = 1.0 / (1 + rank), _text(result)
-    return Document(
-        content=text,
-        metadata={
-            "chunk_id": _hash(result.url, text),
-            "doc_id": _hash(result.url),
-            "file_name": result.title or urlsplit(result.url).hostname or result.url,
-            "file_hash": "",
-            "chunk_index": 0,
-            "total_chunks": 1,
-            "source_type": "web",
-            "start_char": 0,
-            "end_char": len(text),
-            "headings": [result.title] if result.title else [],
-            "url": result.url,
-            "title": result.title,
-            "retrieved_at": result.retrieved_at,
-            "found_by": {"web": Found(rank=rank, score=score)},
-        },
-        score=score,
-        source="web",
-        rerank_score=0.0,
-    )
+async def _search_and_read(
+    state: RAGState, query: str, k: int, search: WebSearch, read_pages: ReadPages | None
+) -> PagesRead:
+    results = await search.search(query, k=k)
+    if read_pages is None:
+        return PagesRead(tuple(passage for result in results for passage in excerpts(result)))
+    return await read_pages(state["question"], results, k=k)
 
 
-def _text(result: WebResult) -> str:
-    return (result.text or result.snippet).strip()
+def _seconds_left(state: RAGState, context: RunContext) -> float:
+    now = time.time()
+    return max(0.0, context.budgets.seconds - (now - state.get("started_at", now)))
 
 
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+async def _kept(before: FoundBefore | None, query: str) -> Cached | None:
+    try:
+        return None if before is None else await before.find(query)
+    except StoreError as error:  # what can't be looked up is searched for
+        log.warning("What the web said before can't be read: %s", error)
+        return None
+
+
+async def _keep(before: FoundBefore | None, query: str, passages: Sequence[WebPassage]) -> None:
+    try:
+        if before is not None:
+            await before.keep(query, passages)
+    except StoreError as error:  # the run has its passages
+        log.warning("What the web said can't be kept: %s", error)
+
+
+def _update(passages: Sequence[WebPassage]) -> RAGUpdate:
+    update: RAGUpdate = {"web_used": True}
+    if passages:
+        update["candidates"] = {"web": [_document(passage, rank) for rank, passage in enumerate(passages)]}
+    return update
+
+
+def _document(passage: WebPassage, rank: int) -> Document:
+    """The passage as a retrieved one. Its score says nothing but the rank."""
+    score = 1.0 / (1 + rank)
+    headings = [passage.title, *(heading for heading in passage.headings if heading != passage.title)]
+    metadata = {
+        "chunk_id": passage.chunk_id,
+        "doc_id": passage.doc_id,
+        "file_name": passage.title or urlsplit(passage.url).hostname or passage.url,
+        "file_hash": passage.file_hash,
+        "chunk_index": passage.chunk_index,
+        "total_chunks": passage.total_chunks,
+        "source_type": "web",
+        "start_char": passage.start_char,
+        "end_char": passage.end_char,
+        "headings": [heading for heading in headings if heading],
+        "url": passage.url,
+        "title": passage.title,
+        "retrieved_at": passage.retrieved_at,
+        "excerpt": passage.excerpt,
+        "found_by": {"web": Found(rank=rank, score=score)},
+    }
+    if passage.language:
+        metadata["language"] = passage.language
+    return Document(content=passage.text, metadata=metadata, score=score, source="web", rerank_score=0.0)

@@ -158,6 +158,27 @@ vectors = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
+# What the web gave: passages of pages, and which of them a search found. They expire; a search that failed may still
+# be answered from expired ones. Of a query only its hash is kept.
+web_passages = Table(
+    "web_passages",
+    metadata,
+    Column("chunk_id", ID, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("passage", JSON, nullable=False),  # all else of it
+    Column("retrieved_at", ID, nullable=False),
+    Column("expires", Float, nullable=False, index=True),
+)
+
+web_searches = Table(
+    "web_searches",
+    metadata,
+    Column("key", ID, primary_key=True),
+    Column("chunk_ids", JSON, nullable=False),  # best first
+    Column("expires", Float, nullable=False, index=True),
+)
+
 outbox = Table(
     "outbox",
     metadata,

@@ -50,10 +50,13 @@ MIN_MAIN_SHARE = 0.25
 """A <main> or <article> is taken for the page when it holds at least this share of the page's text."""
 
 
-def load_html(data: bytes, limits: Limits) -> Extracted:
-    """Headings, paragraphs, list items, table rows. Raises UnreadableFile for what no parser can read."""
-    declared = _META_CHARSET.search(data[:_HEAD_BYTES])
-    decoded = decode(data, declared[1].decode("ascii", "ignore") if declared else None)
+def load_html(data: bytes, limits: Limits, charset: str | None = None) -> Extracted:
+    """Headings, paragraphs, list items, table rows. `charset` is what a server says, which goes before the page's own.
+
+    Raises UnreadableFile for what no parser can read.
+    """
+    stated = _META_CHARSET.search(data[:_HEAD_BYTES])
+    decoded = decode(data, charset or (stated[1].decode("ascii", "ignore") if stated else None))
     check_chars(len(decoded.text), limits)
     _check_depth(decoded.text)
     tree = LexborHTMLParser(decoded.text)

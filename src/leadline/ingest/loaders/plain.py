@@ -15,9 +15,9 @@ _HEADING = re.compile(
 )
 
 
-def load_plain(data: bytes, limits: Limits) -> Extracted:
-    """Prose, with underlined headings."""
-    return _load(data, limits, "paragraph")
+def load_plain(data: bytes, limits: Limits, charset: str | None = None) -> Extracted:
+    """Prose, with underlined headings. `charset` is what a server says of it."""
+    return _load(data, limits, "paragraph", charset)
 
 
 def load_lines(data: bytes, limits: Limits) -> Extracted:
@@ -25,8 +25,8 @@ def load_lines(data: bytes, limits: Limits) -> Extracted:
     return _load(data, limits, "code")
 
 
-def _load(data: bytes, limits: Limits, kind: Kind) -> Extracted:
-    decoded = decode(data)
+def _load(data: bytes, limits: Limits, kind: Kind, charset: str | None = None) -> Extracted:
+    decoded = decode(data, charset)
     text = decoded.text
     check_chars(len(text), limits)
     headings = [] if kind == "code" else _headings(text)

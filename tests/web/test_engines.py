@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.servers.search_server import CAPTCHA, NOTHING
 
-from leadline import web
-from leadline.errors import WebUnavailable
-from leadline.web import DdgsSearch, plain_text
+from leadline.errors import ConfigError, WebRateLimited, WebUnavailable
+from leadline.web import DdgsSearch, duckduckgo, patience, plain_text
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits."""
+    monkeypatch.setattr(patience, "PAUSE_S", 0.01)
+    monkeypatch.setattr(patience, "RATE_LIMIT_PAUSE_S", 0.01)
 
 
 async def test_results_are_clean_and_in_order(search_server: Any) -> None:
@@ -49,18 +56,71 @@ async def test_addresses_that_are_no_web_pages_are_dropped(search_server: Any) -
     assert [result.url for result in found] == ["https://ok.example/"]
 
 
-@pytest.mark.parametrize("statuses", [[], [429], [202], [403]])
-async def test_no_results_is_an_empty_list(search_server: Any, statuses: list[int]) -> None:
-    """The client's "No results found." means nothing was found, whatever the engine did."""
-    search_server.statuses = statuses
-    assert await DdgsSearch(timeout_s=5).search("tide depth", k=3) == []
+async def test_none_is_said_only_where_the_engine_says_so(search_server: Any) -> None:
+    """A page that says there are no results is a true nothing, also where the question is about captchas."""
+    search_server.extra = f"{NOTHING} <input value='are you a robot'>"
+    assert await DdgsSearch(timeout_s=5).search("are you a robot", k=3) == []
+    assert len(search_server.queries) == 1
+
+
+@pytest.mark.parametrize("status", [429, 202, 403, 503])
+async def test_a_refusal_is_a_rate_limit_and_not_nothing(search_server: Any, status: int) -> None:
+    """The client says "No results found." to all of these; the engine's status says more. One more try, no third."""
+    search_server.statuses = [status] * 5
+    search_server.extra = NOTHING
+    with pytest.raises(WebRateLimited, match=str(status)):
+        await DdgsSearch(timeout_s=5).search("tide depth", k=3)
+    assert len(search_server.queries) == 2
+
+
+async def test_a_captcha_is_a_rate_limit_and_not_nothing(search_server: Any) -> None:
+    """A page that asks for a proof of being human comes with status 200 too."""
+    search_server.extra = CAPTCHA
+    with pytest.raises(WebRateLimited):
+        await DdgsSearch(timeout_s=5).search("tide depth", k=3)
+
+
+@pytest.mark.parametrize(("status", "extra"), [(200, ""), (200, "<p>Our new design!</p>"), (500, ""), (404, "")])
+async def test_a_page_that_says_nothing_is_a_failure(search_server: Any, status: int, extra: str) -> None:
+    """Neither results nor the word that there are none: nobody knows, so "nothing found" would be an invention."""
+    search_server.statuses, search_server.extra = [status] * 2, extra
+    with pytest.raises(WebUnavailable) as raised:
+        await DdgsSearch(timeout_s=5).search("tide depth", k=3)
+    assert not isinstance(raised.value, WebRateLimited)
+
+
+async def test_a_limit_that_passes_is_waited_for(search_server: Any) -> None:
+    """The second try gives the results."""
+    search_server.statuses = [429]
+    search_server.results = [("Tide depth", "https://a.example/tides", "4 m")]
+    assert [hit.url for hit in await DdgsSearch(timeout_s=5).search("tide depth", k=3)] == ["https://a.example/tides"]
+
+
+async def test_after_a_rate_limit_the_engine_is_left_alone(search_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three questions in a row: the first is tried twice, the others are not sent at all, until a while has passed."""
+    search_server.statuses = [429] * 2
+    search_server.results = [("Tide depth", "https://a.example/tides", "4 m")]
+    engine = DdgsSearch(timeout_s=5)
+    for question in ("one", "two", "three"):
+        with pytest.raises(WebRateLimited):
+            await engine.search(question, k=3)
+    assert search_server.queries == ["one", "one"]
+    later = time.monotonic() + patience.COOL_DOWN_S + 1
+    monkeypatch.setattr(patience.time, "monotonic", lambda: later)
+    assert len(await engine.search("four", k=3)) == 1
+
+
+async def test_an_engine_that_does_not_exist_is_no_other_engine(search_server: Any) -> None:
+    """The client would ask every engine it knows instead; here it is an error that names them."""
+    with pytest.raises(ConfigError, match="duckduckgo"):
+        await DdgsSearch(engine="altavista").search("x", k=1)
+    assert search_server.queries == []
 
 
 async def test_a_slow_engine_is_unavailable_after_one_more_try(
     search_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A time-out is tried once more, then said, within about twice the time-out."""
-    monkeypatch.setattr(web, "BACKOFF_S", 0.01)
     search_server.delay_s = 3
     begun = time.monotonic()
     with pytest.raises(WebUnavailable):
@@ -72,7 +132,6 @@ async def test_a_refused_connection_is_unavailable(search_server: Any, monkeypat
     """No server at the other end is a failure, never "nothing found"."""
     from ddgs.engines.duckduckgo import Duckduckgo
 
-    monkeypatch.setattr(web, "BACKOFF_S", 0.01)
     monkeypatch.setattr(Duckduckgo, "search_url", "http://127.0.0.1:9/")
     with pytest.raises(WebUnavailable):
         await DdgsSearch(timeout_s=2).search("tide depth", k=3)
@@ -111,8 +170,9 @@ def install_old_package(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> OldPac
     package = OldPackage(outcome)
     monkeypatch.setitem(sys.modules, "duckduckgo_search", package)
     monkeypatch.setitem(sys.modules, "duckduckgo_search.exceptions", package.exceptions)
-    monkeypatch.setattr(web.importlib.util, "find_spec", lambda name: package if name == "duckduckgo_search" else None)
-    monkeypatch.setattr(web, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(
+        duckduckgo.importlib.util, "find_spec", lambda name: package if name == "duckduckgo_search" else None
+    )
     return package
 
 
@@ -125,20 +185,19 @@ async def test_the_old_package_name_works(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_a_rate_limit_is_unavailable_after_one_more_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rate limit on the first query is tried once more, then it is a failure the run can show."""
     package = install_old_package(monkeypatch, "RatelimitException")
-    with pytest.raises(WebUnavailable, match="Ratelimit"):
+    with pytest.raises(WebRateLimited, match="Ratelimit"):
         await DdgsSearch().search("x", k=1)
     assert package.calls == 2
 
 
 async def test_without_a_client_the_hint_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither package: the web is unavailable and the message says what to install."""
-    monkeypatch.setattr(web.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(web, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(duckduckgo.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(WebUnavailable, match="pip install ddgs"):
         await DdgsSearch().search("x", k=1)
 
 
-MARKUP = [*"<>&;\"'ab \n\t\u200b\x00/!-", "&lt;", "<img src=x onerror=alert(1)>", "<img", "script"]
+MARKUP = [*"<>&;\"'ab \n\t\u200b\x00\ud800/!-", "&lt;", "<img src=x onerror=alert(1)>", "<img", "script"]
 
 
 @given(st.lists(st.sampled_from(MARKUP), max_size=30).map("".join))
@@ -148,4 +207,5 @@ def test_plain_text_has_no_tag_and_is_short(text: str) -> None:
     assert not re.search(r"<[a-z]", clean)
     assert "\x00" not in clean
     assert "\u200b" not in clean
+    clean.encode()
     assert len(clean) <= 32
