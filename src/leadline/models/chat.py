@@ -4,6 +4,7 @@ Knows how a call goes and ends; knows no prompt. Nothing is imported, looked up 
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -38,8 +39,13 @@ def open_chat(setting: str | None, settings: Settings) -> ChatModel | None:
         return None
     if is_local(setting):
         return LocalChat(setting, settings, connect=_own_chat)
-    base, timeout_s, retries = settings.llm_api_base, settings.llm_timeout_s, settings.llm_retries
-    return LiteLLMChat(setting, api_base=base, timeout_s=timeout_s, retries=retries)
+    return _hosted(setting, settings.llm_api_base, settings.llm_timeout_s, settings.llm_retries)
+
+
+@functools.lru_cache(maxsize=16)
+def _hosted(model: str, api_base: str | None, timeout_s: float, retries: int) -> "LiteLLMChat":
+    """One object a model, so that what was learned of a server is known at the next call. It holds no connection."""
+    return LiteLLMChat(model, api_base=api_base, timeout_s=timeout_s, retries=retries)
 
 
 def _own_chat(server: OwnServer, timeout_s: float) -> "LiteLLMChat":

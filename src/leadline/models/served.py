@@ -39,8 +39,9 @@ class ServedModel:
         """The tokens of prompt and reply together; None where the server doesn't say."""
         if not self._asked:
             async with self._client() as client:
-                self._window = _window(await _json(client, "GET", f"{self._base}/models"), self._model)
-            self._asked = True
+                found = await _json(client, "GET", f"{self._base}/models")
+            self._asked = found is not None  # a server that can't be reached now may say it later
+            self._window = _window(found or {}, self._model)
         return self._window
 
     async def count(self, texts: Sequence[str]) -> list[int] | None:
@@ -53,7 +54,7 @@ class ServedModel:
             async def one(text: str) -> int | None:
                 async with room:
                     asked = {"content": text, "model": self._model, "prompt": text, "add_special_tokens": False}
-                    return _count(await _json(client, "POST", f"{self._root}/tokenize", asked))
+                    return _count(await _json(client, "POST", f"{self._root}/tokenize", asked) or {})
 
             if not texts or (first := await one(texts[0])) is None:
                 self._counts = not texts
@@ -67,11 +68,15 @@ class ServedModel:
         return httpx.AsyncClient(headers=self._headers, timeout=TIMEOUT_S, trust_env=False)
 
 
-async def _json(client: httpx.AsyncClient, method: str, url: str, body: Any = None) -> Mapping[str, Any]:
+async def _json(client: httpx.AsyncClient, method: str, url: str, body: Any = None) -> Mapping[str, Any] | None:
+    """What it answers, {} if that is no object, None if it can't be reached."""
     try:
         response = await client.request(method, url, json=body)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    try:
         found = response.json() if response.status_code == httpx.codes.OK else {}
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+    except ValueError:
         return {}
     return found if isinstance(found, Mapping) else {}
 
