@@ -1,6 +1,9 @@
 """The LiteLLM chat model against a scripted server: streams, ends, errors, retries and structured replies."""
 
+import json
 import os
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -10,9 +13,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.servers.chat_server import Reply, says
 
-from leadline.errors import ChatFailed, ChatInterrupted, ConfigError
+from leadline.errors import ChatFailed, ChatInterrupted, ConfigError, ContextTooLong
 from leadline.models import chat
-from leadline.models.base import ChatUsage
+from leadline.models.base import ChatLimits, ChatUsage
 from leadline.models.chat import LiteLLMChat
 from leadline.models.replies import parse_reply
 
@@ -162,14 +165,207 @@ async def test_a_bad_structured_reply_is_repaired_once(chat_server: Any) -> None
 
 @pytest.mark.parametrize("text", ["", "{}", "It is grounded.", '{"grounded": true', '{"grounded": 1, "reasons": []}'])
 async def test_a_reply_that_stays_bad_fails(chat_server: Any, text: str) -> None:
-    """Empty, incomplete or prose replies never pass for a verdict."""
+    """Empty, incomplete or prose replies never pass for a verdict; what they cost is told with the failure."""
     chat_server.script(says(text))
-    with pytest.raises(ChatFailed, match="no valid Verdict"):
+    with pytest.raises(ChatFailed, match="no valid Verdict") as failure:
         await local(chat_server).structured(ASK, Verdict)
     assert len(chat_server.requests) == 2
+    assert failure.value.usage == {"llm_calls": 2, "prompt_tokens": 22, "completion_tokens": 14, "cost": 0.0}
+
+
+@pytest.mark.parametrize("text", ["<think>is it?", "<think>hm</think>", "thinking {x}</think>no"])
+async def test_thinking_alone_is_no_verdict(chat_server: Any, text: str) -> None:
+    """Nothing but thinking, whatever of it is marked, is repaired once; then the verdict counts."""
+    chat_server.script(says(text), says('{"grounded": false, "reasons": []}'))
+    assert (await local(chat_server).structured(ASK, Verdict))[0] == Verdict(grounded=False, reasons=[])
+
+
+async def test_a_server_that_refuses_a_schema_is_asked_without(chat_server: Any) -> None:
+    """A model that takes schemas gets one; if its server doesn't, the same is asked in words, now and later."""
+    refusal = Reply(status=400, message="Unknown parameter: 'response_format'")
+    chat_server.script(refusal, says('{"grounded": true, "reasons": []}'))
+    model = LiteLLMChat("openai/gpt-4o-mini", api_base=chat_server.url, timeout_s=10)
+    assert (await model.structured(ASK, Verdict))[0].grounded
+    assert (await model.structured(ASK, Verdict))[0].grounded
+    assert ["response_format" in request for request in chat_server.requests] == [True, False, False]
+    assert "grounded" in chat_server.requests[1]["messages"][-1]["content"]
+
+
+async def test_a_refused_wish_is_left_out(chat_server: Any) -> None:
+    """A server that knows no usage in streams, or no temperature, is asked without: no retry is spent on it."""
+    refusals = [Reply(status=400, message=f"unsupported: {name}") for name in ("stream_options", "temperature")]
+    chat_server.script(*refusals, says("ten", usage=None))
+    texts, finish, usage = await collect(local(chat_server, retries=0))
+    assert (texts, finish) == (["ten"], "stop")
+    assert "temperature" not in chat_server.requests[-1]
+    assert usage.prompt_tokens > 3  # counted here, since nobody says
+    assert usage.completion_tokens == 1
 
 
 @given(st.text(alphabet='{}[]":,truefalsegoundd \n`<>think/', max_size=80))
 def test_parsing_never_raises(text: str) -> None:
     """Whatever a model writes gives an object or a sentence about what is wrong."""
     assert isinstance(parse_reply(text, Verdict), Verdict | str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>The fee? Ten.</think>The fee is ten [1].",
+        "<THINKING>\nThe fee\n</THINKING>\nThe fee is ten [1].",
+        "[THINK]hm[/THINK]The fee is ten [1].",
+        "The fee is <think>nine? no:</think>ten [1].",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+async def test_thinking_is_never_shown(chat_server: Any, text: str, size: int) -> None:
+    """However its marks are split over tokens."""
+    chat_server.script(Reply(tuple(text[at : at + size] for at in range(0, len(text), size))))
+    assert "".join((await collect(local(chat_server)))[0]).strip() == "The fee is ten [1]."
+
+
+async def test_thinking_beside_the_reply_is_not_shown_and_keeps_it_alive(chat_server: Any) -> None:
+    """A provider's own channel for thinking is no text; while it comes, the model isn't silent."""
+    chat_server.script(Reply(("Ten [1].",), thinking=("The fee? ",) * 6, pause_s=0.0))
+    assert (await collect(local(chat_server)))[0] == ["Ten [1]."]
+
+
+async def test_thinking_without_a_beginning_is_taken_back_once_and_then_held(chat_server: Any) -> None:
+    """A model that marks only the end of its thinking surprises once: the piece after says that all before is void."""
+    text = "The fee, let me see.</think>Ten [1]."
+    chat_server.script(Reply(tuple(text)))
+    model = local(chat_server)
+    shown = ""
+    async for delta in model.stream(ASK):
+        shown = delta.text if delta.restart else shown + delta.text
+    assert shown == "Ten [1]."
+    pieces = [delta async for delta in model.stream(ASK)]
+    assert "".join(delta.text for delta in pieces) == "Ten [1]."
+    assert not any(delta.restart for delta in pieces)
+    chat_server.script(says("A plain answer [1]."))
+    assert "".join((await collect(model))[0]) == "A plain answer [1]."
+
+
+async def test_a_broken_reply_says_what_it_cost(chat_server: Any) -> None:
+    """What came before the break is counted here, by the model's tokenizer, and priced."""
+    chat_server.script(Reply(("The fee", " is", " ten"), end="close"))
+    model = LiteLLMChat("openai/gpt-4o-mini", api_base=chat_server.url, timeout_s=10)
+    with pytest.raises(ChatInterrupted) as failure:
+        await collect(model)
+    usage = failure.value.usage
+    assert usage is not None
+    assert (usage["llm_calls"], usage["completion_tokens"]) == (1, 4)
+    assert usage["prompt_tokens"] >= 5
+    assert 0 < usage["cost"] < 0.001
+
+
+async def test_the_price_is_that_of_the_response(chat_server: Any) -> None:
+    """Tokens by LiteLLM's prices: 11 in and 7 out of a model it lists."""
+    chat_server.script(says("ten"))
+    model = LiteLLMChat("openai/gpt-4o-mini", api_base=chat_server.url, timeout_s=10)
+    assert (await collect(model))[2].cost == pytest.approx(11 * 0.15e-6 + 7 * 0.6e-6)
+
+
+async def test_a_rate_limit_says_how_long_to_wait(chat_server: Any) -> None:
+    """The provider's own pause is kept; one that is longer than anybody waits ends the call at once."""
+    chat_server.script(Reply(status=429, headers=(("Retry-After", "0.3"),)), says("ten"))
+    begun = time.monotonic()
+    assert (await collect(local(chat_server)))[0] == ["ten"]
+    assert time.monotonic() - begun >= 0.3
+    chat_server.script(Reply(status=429, headers=(("Retry-After", "3600"),)))
+    asked = len(chat_server.requests)
+    with pytest.raises(ChatFailed) as failure:
+        await collect(local(chat_server))
+    assert failure.value.retryable
+    assert len(chat_server.requests) == asked + 1
+
+
+async def test_a_spent_quota_is_not_tried_again(chat_server: Any) -> None:
+    """It looks like a rate limit and doesn't pass."""
+    chat_server.script(Reply(status=429, message="insufficient_quota: check your plan and billing details"))
+    with pytest.raises(ChatFailed, match="quota"):
+        await collect(local(chat_server))
+    assert len(chat_server.requests) == 1
+
+
+async def test_a_silent_server_is_tried_twice_at_most(chat_server: Any) -> None:
+    """Each try costs the whole time-out."""
+    chat_server.script(Reply((), end="hang", hang_s=3))
+    with pytest.raises((ChatFailed, ChatInterrupted)):
+        await collect(local(chat_server, timeout_s=0.4, retries=5))
+    assert len(chat_server.requests) == 2
+
+
+async def test_a_prompt_that_is_too_long_is_told_apart(chat_server: Any) -> None:
+    """Not a failure of the model: with less evidence it may work."""
+    chat_server.script(Reply(status=400, message="This model's maximum context length is 8192 tokens"))
+    with pytest.raises(ContextTooLong):
+        await collect(local(chat_server))
+    assert len(chat_server.requests) == 1
+
+
+async def test_a_reply_keeps_to_its_length(chat_server: Any) -> None:
+    """The bound is sent, and a server that ignores it is stopped."""
+    chat_server.script(Reply(tuple("word " for _ in range(100))))
+    with pytest.raises(ChatInterrupted, match="length"):
+        [delta async for delta in local(chat_server).stream(ASK, max_tokens=10)]
+    assert chat_server.requests[0]["max_tokens"] == 10
+
+
+async def test_the_window_is_what_the_server_says(chat_server: Any) -> None:
+    """A server that tells its window is believed, and asked once; one that doesn't leaves it open."""
+    assert await local(chat_server).limits() == ChatLimits()
+    chat_server.window = 5000
+    model = local(chat_server)
+    assert [(await model.limits()).context for _ in range(2)] == [5000, 5000]
+
+
+async def test_the_window_of_a_listed_model_needs_no_server() -> None:
+    """Known models are in LiteLLM's list; a server that cuts prompts silently is told a window, and that is kept to."""
+    assert (await LiteLLMChat("openai/gpt-4o-mini").limits()).context == 128_000
+    assert (await LiteLLMChat("ollama/qwen2.5").limits()).context == 8192
+
+
+async def test_tokens_are_counted_by_the_server_or_offline(chat_server: Any) -> None:
+    """The server's own tokenizer where it has one, else one that is in the package; nothing is fetched for it."""
+    chat_server.counts = True
+    assert await local(chat_server).count_tokens(["one two three", "", "x"]) == [3, 0, 1]
+    for name in ("openai/gpt-4o", "groq/llama-3.3-70b", "deepseek/deepseek-chat", "cohere/command-r"):
+        counted = await LiteLLMChat(name).count_tokens(["The fee is ten.", ""])
+        assert 4 <= counted[0] <= 7
+        assert counted[1] == 0
+
+
+HOSTS = """
+import asyncio, json, socket, sys
+seen = []
+connect, look_up = socket.socket.connect, socket.getaddrinfo
+def connecting(sock, address):
+    seen.append(str(address[0]))
+    return connect(sock, address)
+def looking(host, *rest, **options):
+    seen.append(str(host))
+    return look_up(host, *rest, **options)
+socket.socket.connect, socket.getaddrinfo = connecting, looking
+import leadline.cli, leadline.graph.run, leadline.graph.studio
+from leadline.models.chat import open_chat
+from leadline.config import Settings
+assert "litellm" not in sys.modules and "xllamacpp" not in sys.modules
+assert seen == [], seen
+async def main():
+    model = open_chat("openai/local", Settings(llm_api_base=sys.argv[1]))
+    await model.limits()
+    await model.count_tokens(["a b"])
+    return [delta.text async for delta in model.stream([{"role": "user", "content": "q"}])]
+assert "".join(asyncio.run(main())) == "The fee."
+print(json.dumps(sorted(set(seen))))
+"""
+
+
+def test_import_start_and_a_call_reach_for_no_network(chat_server: Any) -> None:
+    """Importing connects nowhere and loads no LLM library; a call reaches the server that is named and nothing else."""
+    chat_server.script(says("The fee."))
+    command = [sys.executable, "-c", HOSTS, chat_server.url]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["127.0.0.1"]

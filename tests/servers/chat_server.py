@@ -16,8 +16,8 @@ class Reply:
     """What the server does with one request.
 
     `end`: "done" sends the finish reason and the end mark; "silent" just ends the response; "close" cuts the
-    connection; "error" sends an error object inside the stream; "hang" sends nothing more for `hang_s`. `thinking` comes
-    first, as reasoning beside the reply. A `status` other than 200 comes with `message` and `headers`.
+    connection; "error" sends an error object inside the stream; "hang" sends nothing more for `hang_s`. `thinking`
+    comes first, as reasoning beside the reply. A `status` other than 200 comes with `message` and `headers`.
     """
 
     tokens: tuple[str, ...] = ()

@@ -13,10 +13,11 @@ from leadline.config import Settings
 from leadline.errors import ChatFailed, ChatInterrupted
 from leadline.models import providers
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage, T
+from leadline.models.chunks import StreamedReply, delta_of, invented_finish
 from leadline.models.local_llm import LocalChat, is_local
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
 from leadline.models.served import OwnServer, ServedModel
-from leadline.models.thinking import Shown, ThinkingFilter
+from leadline.models.thinking import ThinkingFilter
 
 FIRST_BACKOFF_S = 0.5
 # A provider that asks for a longer pause than this is left alone.
@@ -110,7 +111,7 @@ class LiteLLMChat:
         litellm, provider = await self._library()
         options = {"stream": True, "stream_options": {"include_usage": True}, **_limit(max_tokens)}
         first, chunks = await self._retrying(litellm, lambda: self._first(litellm, provider, messages, options))
-        reply = _Reply(ThinkingFilter(begun=self._thinks_at_once), most=2 * (max_tokens or MAX_PIECES))
+        reply = StreamedReply(ThinkingFilter(begun=self._thinks_at_once), most=2 * (max_tokens or MAX_PIECES))
         try:
             async with aclosing(chunks):
                 chunk: Any = first
@@ -118,7 +119,7 @@ class LiteLLMChat:
                     if delta := reply.take(chunk, providers.spent(litellm, self._model, getattr(chunk, "usage", None))):
                         yield delta
                     chunk = await self._next(litellm, chunks)
-                if reply.finish is None or _invented_finish(chunks):
+                if reply.finish is None or invented_finish(chunks):
                     raise ChatInterrupted(f"{self._model} ended its reply without a finish reason.")
         except ChatInterrupted as error:
             error.usage = providers.as_usage(await self._known(litellm, messages, reply))
@@ -172,7 +173,7 @@ class LiteLLMChat:
                 chunk = await asyncio.wait_for(anext(chunks, None), self._first_s)
                 if chunk is None:
                     raise ChatInterrupted(f"{self._model} ended its reply before it began.")
-                if any(_delta(chunk)):
+                if any(delta_of(chunk)):
                     return chunk, chunks
         except BaseException:
             await chunks.aclose()
@@ -250,7 +251,7 @@ class LiteLLMChat:
         litellm = await asyncio.to_thread(providers.library)
         return litellm, providers.provider_of(litellm, self._model, self._api_base)
 
-    async def _known(self, litellm: Any, messages: Sequence[Mapping[str, Any]], reply: "_Reply") -> ChatUsage:
+    async def _known(self, litellm: Any, messages: Sequence[Mapping[str, Any]], reply: "StreamedReply") -> ChatUsage:
         return reply.usage or await self._counted(litellm, messages, "".join(reply.received))
 
     async def _counted(self, litellm: Any, messages: Sequence[Mapping[str, Any]], reply: str) -> ChatUsage:
@@ -260,52 +261,5 @@ class LiteLLMChat:
         return providers.estimated(litellm, self._model, tokens, completion)
 
 
-class _Reply:
-    """A streamed reply as it comes in."""
-
-    def __init__(self, thinking: ThinkingFilter, *, most: int) -> None:
-        self.thinking = thinking
-        self.finish: str | None = None
-        self.usage: ChatUsage | None = None
-        self.received: list[str] = []
-        self._most = most
-
-    def take(self, chunk: Any, usage: ChatUsage | None) -> ChatDelta | None:
-        """What of this chunk can be shown."""
-        text, reason = _delta(chunk)
-        self.finish, self.usage = reason or self.finish, usage or self.usage
-        if said := text or _thought(chunk):
-            self.received.append(said)
-        if len(self.received) > self._most:
-            raise ChatInterrupted("The model went on and on, past the length it was given.")
-        return _piece(self.thinking.feed(text)) if text else None
-
-    def rest(self) -> ChatDelta | None:
-        """What was held back to the end."""
-        return _piece(self.thinking.flush())
-
-
-def _piece(shown: Shown) -> ChatDelta | None:
-    return ChatDelta(shown.text, restart=shown.restart) if shown.text or shown.restart else None
-
-
 def _limit(max_tokens: int | None) -> dict[str, int]:
     return {} if max_tokens is None else {"max_tokens": max_tokens}
-
-
-def _delta(chunk: Any) -> tuple[str, str | None]:
-    if not chunk.choices:
-        return "", None
-    choice = chunk.choices[0]
-    return (choice.delta.content or "") if choice.delta else "", choice.finish_reason
-
-
-def _thought(chunk: Any) -> str:
-    """What a provider sends of the model's thinking beside the reply: paid for, never shown."""
-    return str(getattr(chunk.choices[0].delta, "reasoning_content", None) or "") if chunk.choices else ""
-
-
-def _invented_finish(chunks: Any) -> bool:
-    """Whether LiteLLM put "stop" where the provider's stream just ended."""
-    seen = [getattr(chunks, name, "") for name in ("received_finish_reason", "intermittent_finish_reason")]
-    return seen == [None, None]

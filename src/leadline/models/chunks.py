@@ -1,0 +1,58 @@
+"""A streamed reply as LiteLLM's chunks bring it: its text, its thinking, its end and its usage.
+
+Knows the shape of chunks; makes no call.
+"""
+
+from typing import Any
+
+from leadline.errors import ChatInterrupted
+from leadline.models.base import ChatDelta, ChatUsage
+from leadline.models.thinking import Shown, ThinkingFilter
+
+
+class StreamedReply:
+    """A reply as it comes in. One of more than `most` pieces is broken off."""
+
+    def __init__(self, thinking: ThinkingFilter, *, most: int) -> None:
+        self.thinking = thinking
+        self.finish: str | None = None
+        self.usage: ChatUsage | None = None
+        self.received: list[str] = []
+        self._most = most
+
+    def take(self, chunk: Any, usage: ChatUsage | None) -> ChatDelta | None:
+        """What of this chunk can be shown."""
+        text, reason = delta_of(chunk)
+        self.finish, self.usage = reason or self.finish, usage or self.usage
+        if said := text or thought_of(chunk):
+            self.received.append(said)
+        if len(self.received) > self._most:
+            raise ChatInterrupted("The model went on and on, past the length it was given.")
+        return _piece(self.thinking.feed(text)) if text else None
+
+    def rest(self) -> ChatDelta | None:
+        """What was held back to the end."""
+        return _piece(self.thinking.flush())
+
+
+def _piece(shown: Shown) -> ChatDelta | None:
+    return ChatDelta(shown.text, restart=shown.restart) if shown.text or shown.restart else None
+
+
+def delta_of(chunk: Any) -> tuple[str, str | None]:
+    """The text and the finish reason of a chunk."""
+    if not chunk.choices:
+        return "", None
+    choice = chunk.choices[0]
+    return (choice.delta.content or "") if choice.delta else "", choice.finish_reason
+
+
+def thought_of(chunk: Any) -> str:
+    """What a provider sends of the model's thinking beside the reply: paid for, never shown."""
+    return str(getattr(chunk.choices[0].delta, "reasoning_content", None) or "") if chunk.choices else ""
+
+
+def invented_finish(chunks: Any) -> bool:
+    """Whether LiteLLM put "stop" where the provider's stream just ended."""
+    seen = [getattr(chunks, name, "") for name in ("received_finish_reason", "intermittent_finish_reason")]
+    return seen == [None, None]
