@@ -22,6 +22,7 @@ LeadlineError
 │   ├── ChatFailed         the LLM gave an error; `retryable` says whether another try may help
 │   │   └── ContextTooLong  the prompt is longer than the LLM can take
 │   └── ChatInterrupted    the LLM's stream broke before its finish reason
+├── RecordError            what should be the record of an answer is something else, or damaged
 ├── DatasetError           a folder of judged questions can't be read, or its files don't fit together
 ├── WebUnavailable         the web search failed
 │   ├── WebRateLimited     the search engine was asked too often
@@ -179,6 +180,12 @@ class ChatInterrupted(ModelError):
     def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
         super().__init__(message, hint=hint)
         self.usage = usage
+
+
+class RecordError(LeadlineError):
+    """What should be the record of an answer is something else, or damaged."""
+
+    code = "record"
 
 
 class DatasetError(LeadlineError):

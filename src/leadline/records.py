@@ -114,6 +114,7 @@ class Sighting(TypedDict):
     doc_id: str
     file_name: str
     file_hash: str
+    chunk_index: int
     page: int | None
     source_type: str
     content_hash: str
@@ -149,6 +150,7 @@ class ContextRow(TypedDict):
     why: str
     fate: Fate
     doc_id: str
+    chunk_index: int | None
     page: int | None
     source_type: str
     content_hash: str

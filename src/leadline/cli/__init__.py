@@ -21,14 +21,18 @@ from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
 from leadline.cli.models import fetch
 from leadline.cli.reindex import reindex
+from leadline.cli.replay import replay
 from leadline.cli.search import search
 from leadline.cli.serve import serve
 from leadline.errors import ConfigError
 
-COMMANDS: tuple[Callable[..., None], ...] = (ingest, ask, search, ls, rm, verify, reindex, stats, calibrate, serve)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(ingest, ask, search, replay),
+    *(ls, rm, verify, reindex, stats, calibrate, serve),
+)
 EXIT_CODES = (
     "Exit codes: 0 done or answered, 1 error or interrupted, 2 bad usage, 3 some files failed, 4 no answer found, "
-    "5 verify found differences."
+    "5 verify or replay found differences."
 )
 # Typer has no name for it, only for this child of it.
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])

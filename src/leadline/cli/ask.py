@@ -1,5 +1,10 @@
 """`leadline ask`: a question, its answer, and what the answer stands on."""
 
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -38,6 +43,10 @@ ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show the exac
 Thread = Annotated[
     str | None, typer.Option("--thread", help="Continue (or begin) this conversation.", show_default="new")
 ]
+Record = Annotated[
+    Path | None,
+    typer.Option("--record", help="Also write the answer with all about its run to this file, for replay."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Allow the web search without being asked.")]
 
 
@@ -50,6 +59,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     trace: Trace = False,
     show_prompts: ShowPrompts = False,
     yes: Yes = False,
+    record: Record = None,
     data_dir: DataDir = None,
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
@@ -77,11 +87,25 @@ def ask(  # noqa: PLR0913 - one parameter an option
                     else:
                         view.show(event)
                 view.end(result, [] if as_json else await nearest_passages(app.library, context.collection, result))
+                if record is not None:
+                    await asyncio.to_thread(write_record, record, result)
                 if result["queries"]:  # the collection is open, so asking costs nothing
                     await say_problems(await app.library.collection(context.collection))
         return EXIT_CODES.get(result["status"], FAILED)
 
     run(work(), as_json=as_json)
+
+
+def write_record(path: Path, result: dict[str, Any]) -> None:
+    """Writes the result, whole or not at all. Its quotes and file names are for its owner alone to read."""
+    text = json.dumps(result, ensure_ascii=False, indent=1, default=str) + "\n"
+    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        Path(unfinished).replace(path)
+    finally:
+        Path(unfinished).unlink(missing_ok=True)
 
 
 async def nearest_passages(library: "Library", collection: str, result: dict[str, Any]) -> "list[Document]":

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.knowledge.identity import hash_of
-from leadline.nodes.passages import sentence_spans
 from leadline.ranking import evidence_sign, is_scored, unite
 from leadline.records import Fate
 from leadline.state import Citation, ContextRow, Document, EvidenceBlock, Found, Leg, RAGState, Sighting
 
 
-def context_rows(state: RAGState, citations: Sequence[Citation], max_context_tokens: int) -> list[ContextRow]:
+def context_rows(state: RAGState, citations: Sequence[Citation]) -> list[ContextRow]:
     """A row for every candidate of every pass: those given to the writer first, then the others as they were ranked,
     then those whose text another one has, and those that were cut when the legs were joined.
 
@@ -22,7 +21,7 @@ def context_rows(state: RAGState, citations: Sequence[Citation], max_context_tok
     """
     trail = _Trail.of(state.get("sightings", []))
     documents = state.get("documents", [])
-    run = _Run(state, citations, max_context_tokens)
+    run = _Run(state, citations)
     ranked = [_ranked_row(document, run, trail) for document in documents]
     ranked.sort(key=lambda row: not row["kept"])  # stable: best first within each
     twins = [row for document in documents for row in _twin_rows(document, trail)]
@@ -64,10 +63,9 @@ class _Trail:
 class _Run:
     """What the run did with its ranked documents."""
 
-    def __init__(self, state: RAGState, citations: Sequence[Citation], max_context_tokens: int) -> None:
+    def __init__(self, state: RAGState, citations: Sequence[Citation]) -> None:
         documents = state.get("documents", [])
         self.count = len(documents)
-        self.budget = max_context_tokens
         self.rank = {_id(document): place for place, document in enumerate(documents)}
         self.fused = {_id(document): place for place, document in enumerate(unite(documents, []))}
         self.context = [_id(document) for document in state.get("context", [])]
@@ -86,14 +84,14 @@ class _Run:
             below = f", and it is below zero ({logit:+.2f})" if is_scored(logit) and logit < 0 else ""
             return "beyond_top", f"{place}: only the best {len(self.context)} go to the writer{below}"
         if block is not None:
-            return "no_room", f"{place}: no room for it in {self.budget} tokens of evidence"
+            return "no_room", f"{place}: no room for it in the evidence's token budget"
         if self.hopeless:
             return "below_zero", f"{place}: below zero ({document['rerank_score']:+.2f}), as every passage is"
         return "not_written", f"{place}: no answer was written from it"
 
     def _shown(self, block: EvidenceBlock) -> tuple[Fate, str]:
         shown, whole = sentences_of(block)
-        part = "" if shown == whole else f"; {shown} of its {whole} sentences fit into {self.budget} tokens"
+        part = "" if shown == whole else f"; {shown} of its {whole} sentences fit into the token budget"
         confirmed = [verified for chunk_id, verified in self.cited if chunk_id == block["chunk_id"]]
         if any(confirmed):
             return "cited", f"cited as [{block['n']}]{part}"
@@ -104,9 +102,8 @@ class _Run:
 
 def sentences_of(block: EvidenceBlock) -> tuple[int, int]:
     """How many sentences of the passage the writer was shown, and how many it has."""
-    document = block["document"]
-    whole = sentence_spans(document["content"], document["metadata"].get("language", "en"))
-    return len(block["sentences"]), max(len(whole), len(block["sentences"]))
+    shown = len(block["sentences"])
+    return shown, shown + block.get("dropped", 0)
 
 
 def _ranked_row(document: Document, run: _Run, trail: _Trail) -> ContextRow:
@@ -135,7 +132,9 @@ def _twin_rows(document: Document, trail: _Trail) -> list[ContextRow]:
     why = f"the same text as a passage of {metadata['file_name']}, which stands for it"
     rows = []
     for place in metadata.get("also_in", ()):
-        described = {"source_type": metadata["source_type"], **place}
+        seen = trail.by_chunk.get(place["chunk_id"], [None])[0]
+        index = None if seen is None else seen["chunk_index"]
+        described = {"source_type": metadata["source_type"], "chunk_index": index, **place}
         found = trail.found_by(place["chunk_id"])
         row = _row(described, found, hash_of(document["content"]), fate="same_text", why=why)
         rows.append(ContextRow({**row, "same_as": _id(document)}))
@@ -154,6 +153,7 @@ def _row(
         why=why,
         fate=fate,
         doc_id=place["doc_id"],
+        chunk_index=place.get("chunk_index"),
         page=place.get("page"),
         source_type=place["source_type"],
         content_hash=content_hash,

@@ -57,7 +57,7 @@ def result_of(
         citations=list(checked.citations) if answered else [],
         verdict=verdict_of(decision, checked),
         flags=list(decision.flags),
-        context=context_rows(state, checked.citations, context.max_context_tokens),
+        context=context_rows(state, checked.citations),
         queries=list(dict.fromkeys(search["query"] for search in state.get("passes", []))),
         web_used=state.get("web_used", False),
         degraded=degraded,

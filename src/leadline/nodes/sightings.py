@@ -30,6 +30,7 @@ def _sighting(document: Document, leg: Leg, place: int, in_pass: int) -> Sightin
         doc_id=metadata["doc_id"],
         file_name=metadata["file_name"],
         file_hash=metadata["file_hash"],
+        chunk_index=metadata["chunk_index"],
         page=metadata.get("page"),
         source_type=metadata["source_type"],
         content_hash=hash_of(document["content"]),

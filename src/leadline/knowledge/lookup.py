@@ -1,0 +1,53 @@
+"""Documents and passages looked up for people: where is it, in which state, is it still there.
+
+Reads the catalog only; opens no index.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from leadline.errors import StoreError
+from leadline.knowledge.library import Library
+from leadline.stores.catalog_lookup import PlacedFields, SourceState, all_states, chunks_of, named
+from leadline.stores.catalog_sources import live_chunks
+
+MOST_NAMED = 10  # of several that fit, how many an error lists
+
+
+async def find_document(library: Library, wanted: str, collection: str) -> SourceState | None:
+    """The one document that `wanted` names, in the collection or else in another; None: there is none anywhere.
+
+    `wanted` is an id or its beginning, a URI, a file name, a file's hash, or a part of the name. Raises StoreError,
+    listing them, where several fit equally well.
+    """
+    states = await asyncio.to_thread(all_states, library.catalog)
+    here = named((s for s in states if s.collection == collection), wanted)
+    found = here or named((s for s in states if s.collection != collection), wanted)
+    if len(found) > 1:
+        listed = "; ".join(f"{_label(s)}" for s in found[:MOST_NAMED])
+        more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise StoreError(
+            f"{len(found)} documents fit {wanted!r}: {listed}{more}.", hint="Name one by its id or its whole path."
+        )
+    return found[0] if found else None
+
+
+async def states_of(library: Library, doc_ids: Sequence[str]) -> dict[str, SourceState]:
+    """doc_id → its source as it is now, in whatever collection, of those that are there."""
+    found = await asyncio.to_thread(all_states, library.catalog, list(doc_ids))
+    return {state.doc_id: state for state in found}
+
+
+async def passages_of(library: Library, doc_id: str) -> list[PlacedFields]:
+    """The live chunks of a document, in their order, with what a filter may test."""
+    return await asyncio.to_thread(chunks_of, library.catalog, doc_id)
+
+
+async def live_passages(library: Library, collection: str, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """chunk_id → where it is, of those that are live in the collection."""
+    return await asyncio.to_thread(live_chunks, library.catalog, collection, list(chunk_ids))
+
+
+def _label(state: SourceState) -> str:
+    return f"{state.doc_id[:12]} ({state.uri})"

@@ -1,0 +1,296 @@
+"""A recorded answer searched again: the same over unchanged documents, and every change named as what it is."""
+
+import asyncio
+import copy
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leadline.config import RunContext, Settings
+from leadline.errors import CollectionUnknown, RecordError
+from leadline.graph.differences import TOLERANCE
+from leadline.graph.recorded import read_record
+from leadline.graph.replay import Replay, replay
+from leadline.graph.run import open_app
+from leadline.ingest.pipeline import ingest_paths
+from leadline.knowledge import Library, open_library
+
+DOCUMENTS = {
+    "watering.md": "# Watering\n\nWater the tomatoes in the early morning. "
+    "Tomatoes need about two litres of water a day. Never water the leaves: wet leaves get blight.\n",
+    "pruning.md": "# Pruning\n\nRoses are pruned in March, before the buds open. "
+    "Cut above a bud that points outward.\n",
+    "compost.txt": "The compost heap was built by Dana Fox in 2019. It stands behind the shed and needs turning.\n",
+}
+QUESTION = "How much water do tomatoes need?"
+QUESTIONS = [QUESTION, "Who built the compost heap?", "When are roses pruned?", "Who won the 1990 world cup?", "hi"]
+
+
+async def take_in(library: Library, folder: Path, documents: dict[str, str], collection: str = "default") -> None:
+    """Writes the documents to the folder and puts them in."""
+    for name, text in documents.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    base = await library.collection(collection, create=True)
+    await ingest_paths(base, [folder / name for name in documents], library.settings)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A data folder with three notes, and question → result of a run over them."""
+    folder = tmp_path_factory.mktemp("garden")
+
+    async def make() -> dict[str, Any]:
+        own = Settings(data_dir=folder / "data")
+        async with open_library(own) as library:
+            await take_in(library, folder, DOCUMENTS)
+            async with open_app(own, library=library) as app:
+                context = RunContext(web="never")
+                return {question: await app.ask(question, context=context) for question in QUESTIONS}
+
+    return folder / "data", asyncio.run(make())
+
+
+Again = Callable[..., Awaitable[Replay]]
+
+
+@pytest.fixture
+def again(recorded: tuple[Path, dict[str, Any]], tmp_path: Path) -> Again:
+    """Replays the answer to QUESTION over a copy of the data folder, after `change` was done to the copy."""
+    shutil.copytree(recorded[0], tmp_path / "data")
+
+    async def run(
+        change: Callable[[Library], Awaitable[Any]] | None = None,
+        *,
+        result: Any = None,
+        collection: str | None = None,
+        **changed: Any,
+    ) -> Replay:
+        own = Settings(data_dir=tmp_path / "data", **changed)
+        async with open_library(own) as library:
+            if change is not None:
+                await change(library)
+            given = read_record(json.dumps(result or recorded[1][QUESTION]))
+            return await replay(given, library, collection=collection)
+
+    return run
+
+
+def kinds(found: Replay, file_name: str | None = None) -> set[str]:
+    """What kinds of difference there are, of this file."""
+    return {d.kind for d in found.differences if file_name is None or d.file_name == file_name}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_unchanged_documents_give_the_same(again: Again, recorded: Any, question: str) -> None:
+    """Answered, abstained after retries, or a greeting: no difference and no note of one."""
+    found = await again(result=recorded[1][question])
+    assert found.differences == ()
+    assert found.same
+    assert not any("generation" in note for note in found.notes)
+
+
+async def test_a_retry_is_replayed_pass_by_pass(recorded: Any) -> None:
+    """The record of a run that looked again holds each search and what was decided after it."""
+    record = recorded[1]["Who won the 1990 world cup?"]["record"]
+    assert len(record["passes"]) == 3
+    assert [verdict["action"] for verdict in record["path"]] == ["retry", "retry", "abstain"]
+    assert len({(search["query"], search["width"]) for search in record["passes"]}) == 3
+
+
+async def test_a_removed_document_is_named(again: Again) -> None:
+    """Each of its passages is gone, since it was removed; the sign of the others is told too."""
+
+    async def remove(library: Library) -> None:
+        base = await library.collection()
+        await base.delete((await base.find_sources("watering.md"))[0].doc_id)
+
+    found = await again(remove)
+    assert kinds(found, "watering.md") == {"gone"}
+    gone = next(d for d in found.differences if d.kind == "gone")
+    assert gone.used
+    assert "removed" in gone.text
+    assert "evidence" in kinds(found)
+    assert any("generation" in note for note in found.notes)
+
+
+async def test_a_replaced_document_is_told_from_a_removed_one(again: Again, tmp_path: Path) -> None:
+    """The passage that isn't in the new version is gone, and the new one is new."""
+    changed = {"watering.md": DOCUMENTS["watering.md"].replace("two litres", "nine litres")}
+    found = await again(lambda library: take_in(library, tmp_path, changed))
+    assert kinds(found, "watering.md") == {"gone", "new"}
+    assert "was replaced" in next(d for d in found.differences if d.kind == "gone").text
+
+
+async def test_a_document_put_in_elsewhere_only_is_a_note(again: Again, tmp_path: Path) -> None:
+    """Another collection's change changes nothing that is found: the same, and the generation is told."""
+    found = await again(lambda library: take_in(library, tmp_path, {"other.md": "Beans climb."}, "beans"))
+    assert found.same
+    assert any("generation" in note for note in found.notes)
+
+
+async def test_a_new_document_is_new_and_moves_the_others(again: Again, tmp_path: Path) -> None:
+    """What pushes others down is named with its rank, and they with theirs then and now."""
+    text = "Tomatoes need three litres of water a day, and how much water they need depends on the sun."
+    found = await again(lambda library: take_in(library, tmp_path, {"sun.md": text}))
+    assert kinds(found, "sun.md") == {"new"}
+    moved = next(d for d in found.differences if d.kind in ("moved", "legs"))
+    assert moved.was["legs"] != moved.now["legs"]
+
+
+async def test_another_collection_is_said(again: Again, tmp_path: Path) -> None:
+    """Every passage is gone, where it is instead is told, and that its text is found under another id."""
+    found = await again(lambda library: take_in(library, tmp_path, DOCUMENTS, "twin"), collection="twin")
+    assert "collection" in kinds(found)
+    gone = [d for d in found.differences if d.kind == "gone"]
+    assert gone
+    assert all("in default" in d.text and "same text" in d.text for d in gone)
+
+
+async def test_a_collection_that_is_not_there_is_an_error(again: Again) -> None:
+    """Not a difference: nothing was compared."""
+    with pytest.raises(CollectionUnknown):
+        await again(collection="nowhere")
+
+
+async def test_other_settings_are_named_one_by_one(again: Again) -> None:
+    """Name, value then and value now; the run's own width is kept for the comparison."""
+    found = await again(run=RunContext(rerank_top_k=3), max_wrong=0.2)
+    told = {d.text for d in found.differences if d.kind == "setting"}
+    assert told == {
+        "max_wrong was not set, it is now 0.2.",
+        "rerank_top_k was 5, it is now 3 (replayed with 5).",
+    }
+    assert kinds(found) == {"setting"}
+
+
+async def test_another_zero_point_is_told_from_other_passages(again: Again, recorded: Any) -> None:
+    """A calibration moves every logit by the same: the zero point is named, and each passage's logits."""
+    result = copy.deepcopy(recorded[1][QUESTION])
+    result["record"]["zero_point"] = 0.5
+    for row in result["context"]:
+        row["rerank_score"] -= 0.5
+    found = await again(result=result)
+    assert "zero_point" in kinds(found)
+    assert kinds(found, "watering.md") == {"rescored"}
+
+
+async def test_other_models_are_named(again: Again, recorded: Any) -> None:
+    """By their weights: the same name with other weights is another model."""
+    result = copy.deepcopy(recorded[1][QUESTION])
+    result["models"]["reranker"] += "x"
+    found = await again(result=result)
+    assert kinds(found) == {"model"}
+    assert result["models"]["reranker"] in found.differences[0].text
+
+
+async def test_logits_within_the_tolerance_are_the_same(again: Again, recorded: Any) -> None:
+    """Another processor rounds otherwise; beyond the tolerance it is a difference."""
+    for off, wanted in ((TOLERANCE * 0.5, set()), (TOLERANCE * 2, {"rescored"})):
+        result = copy.deepcopy(recorded[1][QUESTION])
+        result["context"][0]["rerank_score"] += off
+        assert kinds(await again(result=result)) == wanted
+
+
+async def test_a_text_that_was_tampered_with_is_seen(again: Again) -> None:
+    """The same id with another text in the content store."""
+    from sqlalchemy import text
+
+    async def tamper(library: Library) -> None:
+        with library.catalog.write_cache() as connection:
+            connection.execute(text("UPDATE texts SET text = replace(text, 'two litres', 'six litres')"))
+
+    found = await again(tamper)
+    assert "changed" in kinds(found, "watering.md")
+
+
+async def test_a_passage_that_is_found_no_more_but_is_there(again: Again, recorded: Any) -> None:
+    """Told from one that is gone: narrower searches leave it out."""
+    result = copy.deepcopy(recorded[1][QUESTION])
+    for search in result["record"]["passes"]:
+        search["width"] = 1
+    found = await again(result=result)
+    assert "not_found" in kinds(found)
+    assert "gone" not in kinds(found)
+
+
+async def test_what_the_web_gave_stands_as_it_was(again: Again, recorded: Any) -> None:
+    """Nothing is asked of the web; its passage competes with the rank and logit that it had."""
+    result = copy.deepcopy(recorded[1][QUESTION])
+    first = result["context"][0]
+    for row in result["context"]:
+        row["rank"] += 1
+    found_by = {"web": {"rank": 0, "score": 1.0, "in_pass": 1}}
+    result["context"].append(
+        {**first, "chunk_id": "w", "source_type": "web", "found_by": found_by, "rank": 0, "rerank_score": 50.0}
+    )
+    result["record"]["passes"][0]["sources"].append("web")
+    found = await again(result=result)
+    assert found.same
+    assert any("web" in note for note in found.notes)
+
+
+async def test_the_final_event_of_a_stream_is_a_record(again: Again, recorded: Any) -> None:
+    """Whatever surface the answer came from."""
+    assert (await again(result={"type": "final", "result": recorded[1][QUESTION]})).same
+
+
+def test_a_record_holds_no_text_and_no_folder(recorded: Any) -> None:
+    """Of the passages only what the answer quotes; nothing of this machine; a hash of every text."""
+    folder, results = recorded
+    result = results[QUESTION]
+    quotes = {citation["quote"] for citation in result["citations"]}
+    written = json.dumps(
+        {key: value for key, value in result.items() if key not in ("answer", "citations")}, ensure_ascii=False
+    )
+    assert str(folder) not in written
+    assert str(folder.parent) not in written
+    for text in DOCUMENTS.values():
+        for sentence in text.split(". "):
+            assert sentence.strip() not in written or sentence in quotes
+    assert all(len(row["content_hash"]) == 32 for row in result["context"])
+    assert set(result["record"]["sources"]) == {row["doc_id"] for row in result["context"]}
+    assert all("/" not in source["file_name"] for source in result["record"]["sources"].values())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "isn't JSON"),
+        ("{", "isn't JSON"),
+        ("[" * 100_000, "isn't JSON"),
+        ("[]", "not the record"),
+        ('{"question": "x"}', "not the record"),
+        ('{"question": "x", "context": []}', "no record"),
+        ('{"question": "x", "context": [], "record": {"format": 99}}', "format 99"),
+        ('{"question": "x", "context": [], "record": {"format": 1}}', "damaged"),
+        ('{"result": 5}', "not the record"),
+    ],
+)
+def test_something_else_is_no_record(text: str, told: str) -> None:
+    """One clear sentence, whatever it is."""
+    with pytest.raises(RecordError, match=told):
+        read_record(text)
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_record_is_an_error_or_still_a_record(recorded: Any, data: Any) -> None:
+    """Any value anywhere replaced by any other: a RecordError or a checked record, never another exception."""
+    result = copy.deepcopy(recorded[1][QUESTION])
+    part: Any = result
+    while True:
+        key = data.draw(st.sampled_from(sorted(part) if isinstance(part, dict) else range(len(part))))
+        if isinstance(part[key], dict | list) and part[key] and data.draw(st.booleans()):
+            part = part[key]
+            continue
+        part[key] = data.draw(st.none() | st.integers() | st.floats() | st.text() | st.lists(st.none(), max_size=2))
+        break
+    with suppress(RecordError):
+        assert len(read_record(json.dumps(result)).record.passes) == len(result["record"]["passes"])
