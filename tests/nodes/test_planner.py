@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from leadline.errors import ChatFailed
+from leadline.nodes.origins import REMOVED, answer_message
 from leadline.nodes.planner import planner
 
 
@@ -103,14 +105,30 @@ async def test_a_run_starts_fresh(bench: Any, applied: Any, passage: Any) -> Non
 
 
 async def test_a_follow_up_by_rule_borrows_from_the_standalone_question(bench: Any) -> None:
-    """The third turn leans on what the second one meant, not on its words."""
+    """The third turn leans on what the second one meant, not on its words; small talk in between changes nothing."""
+    answer = answer_message("Dana.", answer_from=[], question_from=[], question="Who founded it? (Acme Corp)")
+    thanks = [
+        HumanMessage("Thanks!"),
+        answer_message("You're welcome.", answer_from=[], question_from=[], question="Thanks!"),
+    ]
+    for between in ([], thanks, [HumanMessage("Hello!")]):
+        state: Any = {"messages": [HumanMessage("Who founded it?"), answer, *between, HumanMessage("When was that?")]}
+        update = await planner(state, bench.runtime(), chat=NONE, still_there=all_there)
+        assert update["question"] == "When was that? (Acme Corp)"
+
+
+async def test_a_question_without_an_answer_is_leant_on_too(bench: Any) -> None:
+    """Its run broke, or its answer was removed: the person's words are made to stand alone again."""
     state: Any = {
-        "result": {"question": "Who founded it? (Acme Corp)"},
-        "messages": [HumanMessage("Who founded it?"), AIMessage("Dana."), HumanMessage("When was that?")],
+        "messages": [
+            HumanMessage("What does Acme Corp make?"),
+            AIMessage(REMOVED),
+            HumanMessage("Who founded it?"),
+            HumanMessage("When was that?"),
+        ]
     }
-    assert (await planner(state, bench.runtime(), chat=NONE, still_there=all_there))[
-        "question"
-    ] == "When was that? (Acme Corp)"
+    update = await planner(state, bench.runtime(), chat=NONE, still_there=all_there)
+    assert update["question"] == "When was that? (Acme Corp)"
 
 
 async def test_an_llm_makes_a_follow_up_stand_alone(bench: Any, scripted: Any, applied: Any) -> None:
@@ -141,3 +159,43 @@ async def test_a_first_question_costs_no_call(bench: Any, scripted: Any) -> None
     state: Any = {"messages": [HumanMessage("What is it?")]}
     update = await planner(state, bench.runtime(llm="x"), chat=chat_of(model), still_there=all_there)
     assert (update["question"], model.seen) == ("What is it?", [])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Dana Fox founded Acme Corp in 1998.",  # a number from elsewhere
+        "Who founded Globex?",  # another name
+        "Is the weather nice today?",  # another question
+    ],
+)
+async def test_a_reply_that_is_not_the_question_is_not_asked(
+    bench: Any, scripted: Any, applied: Any, reply: str
+) -> None:
+    """An answer, or a question about something else, in its place: the rule's stands, and that is said."""
+    state: Any = {
+        "messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who founded it?")]
+    }
+    update = await planner(state, bench.runtime(llm="x"), chat=chat_of(scripted([reply])), still_there=all_there)
+    after = applied(state, update)
+    assert after["question"] == "Who founded it? (Acme Corp)"
+    assert after["degraded"] == ["planner"]
+    assert after["usage"]["llm_calls"] == 1
+
+
+async def test_small_talk_before_costs_no_call(bench: Any, scripted: Any) -> None:
+    """After a greeting there is nothing to make a question stand on."""
+    model = scripted(["other"])
+    state: Any = {"messages": [HumanMessage("Hello!"), AIMessage("Hello!"), HumanMessage("What is it?")]}
+    update = await planner(state, bench.runtime(llm="x"), chat=chat_of(model), still_there=all_there)
+    assert (update["question"], model.seen) == ("What is it?", [])
+
+
+async def test_a_long_answer_is_shown_in_part(bench: Any, scripted: Any) -> None:
+    """The prompt stays short however long the answers were; the question is whole."""
+    model, long = scripted(["Who made Acme Corp?"]), "A firm. " * 2000
+    state: Any = {"messages": [HumanMessage("What is Acme Corp?"), AIMessage(long), HumanMessage("Who made it?")]}
+    await planner(state, bench.runtime(llm="x"), chat=chat_of(model), still_there=all_there)
+    sent = model.seen[0][1]["content"]
+    assert len(sent) < 2000
+    assert "Who made it?" in sent

@@ -1,26 +1,9 @@
-"""Rewrites by rule: follow-ups that stand alone, queries for another try."""
+"""Queries for another try, by rule."""
 
 from typing import Any
 
-import pytest
-
-from leadline.nodes.rewriting import content_words, query_by_rule, standalone_by_rule
-
-
-@pytest.mark.parametrize(
-    ("question", "previous", "expected"),
-    [
-        ("Who founded it?", "What does Acme Corp make?", "Who founded it? (Acme Corp)"),
-        ("And Globex?", "When was Acme founded?", "When was Globex founded?"),
-        ("Why?", "What wears out the pump?", "Why? (wears, out, pump)"),
-        ("What does Globex make?", "What does Acme Corp make?", "What does Globex make?"),
-        ("What is the largest planet of all?", "What does Acme make?", "What is the largest planet of all?"),
-        ("Who founded it?", None, "Who founded it?"),
-    ],
-)
-def test_a_follow_up_borrows_what_it_leaves_out(question: str, previous: str | None, expected: str) -> None:
-    """Names first, content words where there are none; a question that stands alone is left alone."""
-    assert standalone_by_rule(question, previous) == expected
+from leadline.nodes.rewriting import query_by_rule
+from leadline.nodes.words import content_words
 
 
 def test_a_retry_searches_for_other_words(passage: Any) -> None:

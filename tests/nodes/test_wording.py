@@ -2,7 +2,8 @@
 
 import pytest
 
-from leadline.nodes.wording import abstention, language_of, small_talk
+from leadline.nodes.languages import language_of
+from leadline.nodes.wording import abstention, small_talk
 
 
 @pytest.mark.parametrize("said", ["Hello!", "hi there", "Guten Tag.", "¡Hola!", "你好！", "Thanks a lot!", "مرحبا"])
@@ -33,10 +34,32 @@ def test_the_reply_is_in_the_language_of_the_greeting() -> None:
         ("法国的首都是什么？", "zh"),
         ("本社はいつ移転した？", "ja"),
         ("ما هي عاصمة فرنسا؟", "ar"),
+        ("Qual è la capitale della Francia?", "it"),
+        ("Quando foi fundada a Acme?", "pt"),
+        ("Wat kost de pomp?", "nl"),
+        ("Kiedy założono Acme?", "pl"),
+        ("Kdy byla založena firma Acme?", "cs"),
+        ("Когда была основана фирма?", "ru"),
+        ("Коли заснували її фірму?", "uk"),
+        ("Hur ofta beskärs rosor?", "sv"),
+        ("Hvornår blev Acme grundlagt?", "da"),
+        ("Milloin Acme perustettiin?", "fi"),
+        ("Acme ne zaman kuruldu?", "tr"),
+        ("Mikor alapították az Acme-t?", "hu"),
+        ("Când a fost fondată Acme?", "ro"),
+        ("Πότε ιδρύθηκε η εταιρεία;", "el"),
+        ("מתי נוסדה החברה?", "he"),
+        ("شرکت کی تأسیس شد؟", "fa"),
+        ("कंपनी की स्थापना कब हुई?", "hi"),
+        ("บริษัทก่อตั้งเมื่อไร", "th"),
+        ("회사는 언제 설립되었습니까?", "ko"),
+        ("Acme được thành lập khi nào?", "vi"),
+        ("vacation policy", "en"),
+        ("E-217", "en"),
     ],
 )
-def test_language_by_script_and_common_words(text: str, language: str) -> None:
-    """Enough to say one sentence in the right language."""
+def test_the_language_of_a_question(text: str, language: str) -> None:
+    """By script, common words, and a model of languages where those say nothing; else English."""
     assert language_of(text) == language
 
 
@@ -44,3 +67,17 @@ def test_abstaining_names_the_nearest_files() -> None:
     """The files are named where there are any."""
     assert "a.md, b.md" in abstention("Who?", ["a.md", "b.md"])
     assert abstention("Who?", []) == "I don't find the answer in the documents."
+
+
+@pytest.mark.parametrize(
+    "question", ["Qual è la capitale della Francia?", "Когда была основана фирма?", "Kiedy założono Acme?"]
+)
+def test_abstaining_beyond_the_languages_of_small_talk(question: str) -> None:
+    """It is said in the language of the question where there is a sentence for it."""
+    assert not abstention(question, ["a.md"]).startswith("I don't find")
+    assert "a.md" in abstention(question, ["a.md"])
+
+
+def test_a_language_without_a_sentence_gets_english() -> None:
+    """Nothing is made up in a language nobody wrote a sentence in."""
+    assert abstention("کمپنی کب قائم ہوئی، بتائیں؟", []) == "I don't find the answer in the documents."

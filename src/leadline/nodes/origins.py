@@ -50,10 +50,13 @@ def made_from(state: RAGState, citations: Sequence[Citation], *, quoted: bool) -
     return origins_of(shown)
 
 
-def answer_message(text: str, *, answer_from: Sequence[Origin], question_from: Sequence[Origin]) -> AIMessage:
-    """The answer as the conversation keeps it, with what it and the question it answers come from."""
+def answer_message(
+    text: str, *, answer_from: Sequence[Origin], question_from: Sequence[Origin], question: str = ""
+) -> AIMessage:
+    """The answer as the conversation keeps it, with the question it answers, as that was made to stand alone, and with
+    what both come from."""
     kept = {"answer": list(answer_from), "question": list(question_from)}
-    return AIMessage(text, additional_kwargs={"origins": kept})
+    return AIMessage(text, additional_kwargs={"origins": kept, "asked": question})
 
 
 def origins_in(messages: Sequence[AnyMessage]) -> list[Origin]:
@@ -65,6 +68,12 @@ def origins_in(messages: Sequence[AnyMessage]) -> list[Origin]:
 def question_origins(message: AnyMessage) -> list[Origin]:
     """What the question that this message answers comes from, as it was made to stand alone."""
     return list(_kept(message).get("question", []))
+
+
+def question_in(message: AnyMessage) -> str:
+    """The question that this message answers, as it was made to stand alone; empty where none is known."""
+    asked = message.additional_kwargs.get("asked", "") if isinstance(message, AIMessage) else ""
+    return asked if isinstance(asked, str) else ""
 
 
 def _kept(message: AnyMessage) -> dict[str, Any]:

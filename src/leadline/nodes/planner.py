@@ -6,22 +6,24 @@ Knows the conversation. Without an LLM, and whenever the LLM fails, it works by 
 import time
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from leadline.config import RunContext
-from leadline.errors import ModelError
+from leadline.errors import ChatFailed, ModelError
 from leadline.nodes.allowance import llm_allowed
 from leadline.nodes.asking import OpenChat, ask_for_line
-from leadline.nodes.origins import Conversation, StillThere, origins_in, question_origins, usable
+from leadline.nodes.follow_ups import asks_the_same, standalone_by_rule
+from leadline.nodes.origins import Conversation, StillThere, origins_in, question_in, question_origins, usable
 from leadline.nodes.progress import degrade, overwrite
-from leadline.nodes.rewriting import standalone_by_rule
 from leadline.nodes.wording import small_talk
 from leadline.prompts import harmless, render
 from leadline.state import Origin, Pass, RAGState, RAGUpdate, Usage
 
 # Turns of the conversation that the LLM is shown to make a follow-up stand alone.
 HISTORY_MESSAGES = 6
+# Of a long one its beginning is enough to know what it is about.
+HISTORY_CHARS = 600
 
 
 async def planner(
@@ -105,35 +107,49 @@ def _fresh_run(earlier: Conversation) -> RAGUpdate:
     return fresh
 
 
-def _previous(earlier: Conversation) -> tuple[str | None, list[Origin]]:
+def _previous(messages: Sequence[AnyMessage]) -> tuple[str | None, list[Origin]]:
     """The last question that was more than small talk, and what it comes from.
 
-    As it was made to stand alone, where the last turn has its answer: only that says what the question comes from.
+    As it was made to stand alone, where its answer says so; else the person's words, made to by rule.
     """
-    if earlier.result is not None and isinstance(earlier.messages[-1], AIMessage):
-        question = earlier.result["question"]
-        if not small_talk(question):
-            return question, question_origins(earlier.messages[-1])
-    said = [message.text for message in reversed(earlier.messages) if isinstance(message, HumanMessage)]
-    return next((question for question in said if not small_talk(question)), None), []
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        asked = message.text if isinstance(message, HumanMessage) else question_in(message)
+        if not asked.strip() or small_talk(asked):
+            continue
+        if not isinstance(message, HumanMessage):
+            return asked, question_origins(message)
+        before, known_from = _previous(messages[:place])
+        question = standalone_by_rule(asked, before)
+        return question, known_from if question != asked else []
+    return None, []
 
 
 async def _standalone(
     asked: str, earlier: Conversation, runtime: Runtime[RunContext], chat: OpenChat
 ) -> tuple[str, list[Origin], Usage, list[str]]:
     """The question as it stands alone, what it comes from, what that cost, and what failed."""
-    if not earlier.messages:
+    previous, known_from = _previous(earlier.messages)
+    if previous is None:  # nothing was asked before
         return asked, [], Usage(), []
-    previous, known_from = _previous(earlier)
     by_rule = standalone_by_rule(asked, previous)
+    if by_rule == asked:
+        known_from = []
     model_name = runtime.context.llm
     if not model_name or not llm_allowed(Usage(), runtime.context.budgets, keep_calls=1):
         return by_rule, known_from, Usage(), []
     shown = earlier.messages[-HISTORY_MESSAGES:]
-    conversation = "\n".join(f"{message.type}: {message.text}" for message in shown)
+    conversation = "\n".join(f"{message.type}: {_short(message.text)}" for message in shown)
     prompt = render("standalone", question=harmless(asked), conversation=harmless(conversation))
     try:
         question, usage = await ask_for_line(runtime, "planner", await chat(model_name), prompt)
     except ModelError as error:
         return by_rule, known_from, Usage(llm_calls=1), [degrade(runtime, "planner", error)]
-    return question, origins_in(shown), usage, []
+    if not asks_the_same(question, asked, conversation):
+        error = ChatFailed(f"{model_name} asks something else than was asked.")
+        return by_rule, known_from, usage, [degrade(runtime, "planner", error)]
+    return question, origins_in(shown) if question != asked else [], usage, []
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= HISTORY_CHARS else f"{text[:HISTORY_CHARS]}…"

@@ -1,15 +1,15 @@
 """The few sentences that Leadline says in its own words, in the languages it knows them in.
 
 Knows greetings and thanks, the replies to them, and how to say that the documents hold no answer. Everything else a
-run says comes from documents or an LLM. The language is told by script and by the commonest words: enough for these
-sentences, not for anything else.
+run says comes from documents or an LLM. What there is no sentence for in a language is said in English.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
-Language = Literal["en", "de", "es", "fr", "zh", "ar", "ja"]
+from leadline.nodes.languages import language_of
+
 Talk = Literal["greeting", "thanks", "farewell", "about"]
 
 
@@ -37,7 +37,7 @@ _SAID: dict[Talk, frozenset[str]] = {
     ),
 }
 
-_HELLO: dict[Language, str] = {
+_HELLO: dict[str, str] = {
     "en": "Hello! Ask me something about your documents.",
     "de": "Hallo! Frag mich etwas zu deinen Dokumenten.",
     "es": "¡Hola! Pregúntame algo sobre tus documentos.",
@@ -46,7 +46,7 @@ _HELLO: dict[Language, str] = {
     "ja": "こんにちは！文書について質問してください。",
     "ar": "مرحبا! اسألني عن مستنداتك.",
 }
-_WELCOME: dict[Language, str] = {
+_WELCOME: dict[str, str] = {
     "en": "You're welcome.",
     "de": "Gern geschehen.",
     "es": "De nada.",
@@ -55,7 +55,7 @@ _WELCOME: dict[Language, str] = {
     "ja": "どういたしまして。",
     "ar": "على الرحب والسعة.",
 }
-_GOODBYE: dict[Language, str] = {
+_GOODBYE: dict[str, str] = {
     "en": "Goodbye!",
     "de": "Auf Wiedersehen!",
     "es": "¡Hasta luego!",
@@ -64,7 +64,7 @@ _GOODBYE: dict[Language, str] = {
     "ja": "さようなら！",
     "ar": "مع السلامة!",
 }
-_ABOUT: dict[Language, str] = {
+_ABOUT: dict[str, str] = {
     "en": "I answer questions from your documents and cite the passages I used. What would you like to know?",
     "de": "Ich beantworte Fragen aus deinen Dokumenten und nenne die Stellen. Was möchtest du wissen?",
     "es": "Respondo preguntas con tus documentos y cito los pasajes. ¿Qué quieres saber?",
@@ -73,59 +73,45 @@ _ABOUT: dict[Language, str] = {
     "ja": "文書をもとに質問に答え、出典を示します。何を知りたいですか？",
     "ar": "أجيب عن الأسئلة من مستنداتك وأذكر المواضع. ماذا تريد أن تعرف؟",
 }
-_REPLIES: dict[Talk, dict[Language, str]] = {
+_REPLIES: dict[Talk, dict[str, str]] = {
     "greeting": _HELLO,
     "thanks": _WELCOME,
     "farewell": _GOODBYE,
     "about": _ABOUT,
 }
 
-_NO_ANSWER: dict[Language, str] = {
-    "en": "I don't find the answer in the documents.",
-    "de": "In den Dokumenten finde ich keine Antwort darauf.",
-    "es": "No encuentro la respuesta en los documentos.",
-    "fr": "Je ne trouve pas la réponse dans les documents.",
-    "zh": "我在文档中没有找到答案。",
-    "ja": "文書の中に答えが見つかりません。",
-    "ar": "لا أجد الإجابة في المستندات.",
+# That the documents hold no answer, and which passages came nearest.
+_NO_ANSWER: Final[dict[str, tuple[str, str]]] = {
+    "en": ("I don't find the answer in the documents.", "Nearest passages: {names}."),
+    "de": ("In den Dokumenten finde ich keine Antwort darauf.", "Am nächsten liegende Stellen: {names}."),
+    "es": ("No encuentro la respuesta en los documentos.", "Pasajes más cercanos: {names}."),
+    "fr": ("Je ne trouve pas la réponse dans les documents.", "Passages les plus proches : {names}."),
+    "zh": ("我在文档中没有找到答案。", "最接近的段落：{names}。"),
+    "ja": ("文書の中に答えが見つかりません。", "最も近い箇所：{names}。"),
+    "ar": ("لا أجد الإجابة في المستندات.", "أقرب المقاطع: {names}."),
+    "it": ("Non trovo la risposta nei documenti.", "Passaggi più vicini: {names}."),
+    "pt": ("Não encontro a resposta nos documentos.", "Trechos mais próximos: {names}."),
+    "nl": ("Ik vind het antwoord niet in de documenten.", "Dichtstbijzijnde passages: {names}."),
+    "pl": ("Nie znajduję odpowiedzi w dokumentach.", "Najbliższe fragmenty: {names}."),
+    "cs": ("Odpověď v dokumentech nenacházím.", "Nejbližší pasáže: {names}."),
+    "ru": ("Я не нахожу ответа в документах.", "Ближайшие фрагменты: {names}."),
+    "uk": ("Я не знаходжу відповіді в документах.", "Найближчі уривки: {names}."),
+    "sv": ("Jag hittar inte svaret i dokumenten.", "Närmaste avsnitt: {names}."),
+    "da": ("Jeg finder ikke svaret i dokumenterne.", "Nærmeste afsnit: {names}."),
+    "no": ("Jeg finner ikke svaret i dokumentene.", "Nærmeste avsnitt: {names}."),
+    "fi": ("En löydä vastausta asiakirjoista.", "Lähimmät kohdat: {names}."),
+    "tr": ("Yanıtı belgelerde bulamıyorum.", "En yakın bölümler: {names}."),
+    "hu": ("Nem találom a választ a dokumentumokban.", "Legközelebbi részek: {names}."),
+    "ro": ("Nu găsesc răspunsul în documente.", "Cele mai apropiate pasaje: {names}."),
+    "el": ("Δεν βρίσκω την απάντηση στα έγγραφα.", "Πλησιέστερα αποσπάσματα: {names}."),
+    "he": ("לא מצאתי את התשובה במסמכים.", "הקטעים הקרובים ביותר: {names}."),
+    "fa": ("پاسخ را در اسناد پیدا نمی‌کنم.", "نزدیک‌ترین بخش‌ها: {names}."),
+    "hi": ("मुझे दस्तावेज़ों में उत्तर नहीं मिला।", "सबसे नज़दीकी अंश: {names}।"),
+    "th": ("ไม่พบคำตอบในเอกสาร", "ข้อความที่ใกล้เคียงที่สุด: {names}"),
+    "ko": ("문서에서 답을 찾지 못했습니다.", "가장 가까운 구절: {names}."),
+    "vi": ("Tôi không tìm thấy câu trả lời trong các tài liệu.", "Các đoạn gần nhất: {names}."),
+    "id": ("Saya tidak menemukan jawabannya dalam dokumen.", "Bagian terdekat: {names}."),
 }
-_NEAREST: dict[Language, str] = {
-    "en": "Nearest passages: {names}.",
-    "de": "Am nächsten liegende Stellen: {names}.",
-    "es": "Pasajes más cercanos: {names}.",
-    "fr": "Passages les plus proches : {names}.",
-    "zh": "最接近的段落：{names}。",
-    "ja": "最も近い箇所：{names}。",
-    "ar": "أقرب المقاطع: {names}.",
-}
-
-_SCRIPTS: tuple[tuple[Language, re.Pattern[str]], ...] = (
-    ("ja", re.compile(r"[\u3040-\u30ff]")),
-    ("zh", re.compile(r"[\u4e00-\u9fff]")),
-    ("ar", re.compile(r"[\u0600-\u06ff]")),
-)
-_WORDS: dict[Language, frozenset[str]] = {
-    "de": _phrases(
-        "der|die|das|ist|und|wie|wer|wann|wo|welche|welcher|warum|ein|eine|nicht|hallo|guten|danke|dank|tschüss|bist"
-    ),
-    "es": _phrases(
-        "el|la|los|las|es|y|cómo|quién|cuándo|dónde|qué|cuál|por|un|una|hola|buenos|buenas|gracias|eres|hasta|adiós"
-    ),
-    "fr": _phrases(
-        "le|la|les|est|et|comment|qui|quand|où|quel|quelle|pourquoi|un|une|des|bonjour|bonsoir|merci|salut|es|tu|revoir"
-    ),
-}
-
-
-def language_of(text: str) -> Language:
-    """The language to say a fixed sentence in; English where none is told."""
-    for language, script in _SCRIPTS:
-        if script.search(text):
-            return language
-    words = re.findall(r"\w+", text.lower())
-    counts = {language: sum(word in known for word in words) for language, known in _WORDS.items()}
-    best = max(counts, key=lambda language: counts[language])
-    return best if counts[best] else "en"
 
 
 def small_talk(message: str) -> str | None:
@@ -133,13 +119,11 @@ def small_talk(message: str) -> str | None:
     said = re.sub(r"[\s!?.,;:¡¿！？。、，…]+", " ", message.lower()).strip()
     for talk, known in _SAID.items():
         if said in known:
-            return _REPLIES[talk][language_of(said)]
+            return _REPLIES[talk].get(language_of(said), _REPLIES[talk]["en"])
     return None
 
 
 def abstention(question: str, file_names: Sequence[str]) -> str:
     """Says that the documents hold no answer, and which files came nearest."""
-    language = language_of(question)
-    if not file_names:
-        return _NO_ANSWER[language]
-    return f"{_NO_ANSWER[language]} {_NEAREST[language].format(names=', '.join(file_names))}"
+    nothing, nearest = _NO_ANSWER.get(language_of(question), _NO_ANSWER["en"])
+    return f"{nothing} {nearest.format(names=', '.join(file_names))}" if file_names else nothing
