@@ -53,6 +53,7 @@ class RunContext(BaseModel):
     max_context_tokens: int = Field(2000, ge=64, le=200_000, title="Evidence tokens")
     llm: str | None = Field(None, title="LLM", description="A LiteLLM model string; empty: extractive answers.")
     filters: dict[str, Any] | None = Field(None, title="Filter", description="Portable filter over chunk fields.")
+    critic: bool = Field(False, title="Critic", description="The LLM judges each sentence of its answer once more.")
     show_prompts: bool = Field(False, title="Show prompts", description="Stream the exact messages sent to an LLM.")
     budgets: Budgets = Field(default_factory=Budgets, title="Budgets")
 
@@ -72,6 +73,9 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path(".leadline"), description="Folder of the catalog, the indexes and the threads.")
     catalog_url: SecretStr | None = Field(
         None, description="PostgreSQL database of the catalog, postgresql://user:password@host/name; empty: a file."
+    )
+    threads_url: SecretStr | None = Field(
+        None, description="PostgreSQL database of the conversations, may be the catalog's; empty: a file."
     )
     vector_backend: str = "chroma"
     vector_options: dict[str, Any] = Field(
@@ -104,6 +108,8 @@ class Settings(BaseSettings):
     web_url: str | None = Field(None, description="Address of the SearXNG server, such as http://localhost:8888.")
     web_pages: int = Field(3, ge=0, le=10, description="How many of the best hits are read; 0: only their excerpts.")
     web_cache_hours: float = Field(24, ge=0, description="How long a search is answered from the last time; 0: never.")
+    leg_timeout_s: float = Field(30, gt=0, description="How long a run waits for the search of one leg.")
+    threads_timeout_s: float = Field(10, gt=0, description="How long a run waits for the conversations' store.")
     lock_timeout_s: float = Field(60, ge=0, description="How long to wait for another writer of the data folder.")
     max_file_mb: float = Field(200, gt=0)
     max_pages: int = Field(5000, ge=1)

@@ -27,7 +27,10 @@ LeadlineError
 ├── WebUnavailable         the web search failed
 │   ├── WebRateLimited     the search engine was asked too often
 │   └── PageUnavailable    one page could not, or may not, be fetched; the others are
-└── ThreadBusy             a run is already going on in this conversation
+└── ThreadError            a conversation can't be used as asked
+    ├── ThreadBusy         a run is already going on in this conversation
+    ├── ThreadElsewhere    the conversation is about another collection
+    └── ThreadUnknown      no conversation of this name
 """
 
 from leadline.records import Usage
@@ -216,7 +219,25 @@ class PageUnavailable(WebUnavailable):
     code = "page_unavailable"
 
 
-class ThreadBusy(LeadlineError):
-    """A run is already going on in this conversation."""
+class ThreadError(LeadlineError):
+    """A conversation can't be used as asked."""
+
+    code = "thread"
+
+
+class ThreadBusy(ThreadError):
+    """A run is already going on in this conversation, in this process or another."""
 
     code = "thread_busy"
+
+
+class ThreadElsewhere(ThreadError):
+    """The conversation is about another collection than the one that is asked."""
+
+    code = "thread_elsewhere"
+
+
+class ThreadUnknown(ThreadError):
+    """There is no conversation of this name."""
+
+    code = "thread_unknown"

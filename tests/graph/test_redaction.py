@@ -14,8 +14,8 @@ from tests.servers.chat_server import ChatServer, Reply, says
 from leadline.config import RunContext, Settings
 from leadline.errors import StoreError
 from leadline.events import StepEvent
-from leadline.graph import threads as threads_module
 from leadline.graph.build import build_graph
+from leadline.graph.conversations import open_conversations
 from leadline.graph.redaction import forget_deleted
 from leadline.graph.run import App, open_app
 from leadline.knowledge import open_library
@@ -62,7 +62,7 @@ async def delete_elsewhere(settings: Settings, doc_id: str) -> None:
 
 async def messages_of(app: App, thread: str = "t") -> list[AnyMessage]:
     """The stored conversation."""
-    stored = await app.threads.aget_tuple({"configurable": {"thread_id": thread}})
+    stored = await (await app.conversations.threads()).aget_tuple({"configurable": {"thread_id": thread}})
     assert stored is not None
     messages: list[AnyMessage] = stored.checkpoint["channel_values"]["messages"]
     return messages
@@ -179,8 +179,8 @@ async def test_the_documents_are_asked_once_a_turn(tmp_path: Path, over: Any, ga
         return {origin["chunk_id"] for origin in origins}
 
     library: Any = None  # toy legs need none
-    async with threads_module.open_threads(tmp_path / "threads.db") as threads:
-        app = App(Settings(data_dir=tmp_path), library, threads, over(garden, still_there=still_there))
+    async with open_conversations(Settings(data_dir=tmp_path)) as conversations:
+        app = App(Settings(data_dir=tmp_path), library, conversations, over(garden, still_there=still_there))
         await app.ask(ABOUT_ROSES)
         for question in (ABOUT_ROSES, "How often is the compost heap turned?", "Thanks!"):
             await app.ask(question, thread_id="t")
@@ -212,12 +212,14 @@ async def test_a_run_that_breaks_leaves_no_draft(tmp_path: Path, over: Any, gard
 
     library: Any = None  # toy legs need none
     draft = "Roses are pruned in early spring [1]."
-    async with threads_module.open_threads(tmp_path / "threads.db") as threads:
-        app = App(Settings(data_dir=tmp_path), library, threads, over(garden, llm=scripted([draft]), facts=broken))
+    async with open_conversations(Settings(data_dir=tmp_path)) as conversations:
+        app = App(
+            Settings(data_dir=tmp_path), library, conversations, over(garden, llm=scripted([draft]), facts=broken)
+        )
         assert (await app.ask(ABOUT_ROSES, context=WRITTEN, thread_id="t"))["status"] == "error"
         assert ABOUT_ROSES.encode() in on_disk(tmp_path)
         assert b"early spring" not in on_disk(tmp_path)
-        app = App(Settings(data_dir=tmp_path), library, threads, over(garden))
+        app = App(Settings(data_dir=tmp_path), library, conversations, over(garden))
         result = await app.ask("How often is the compost heap turned?", thread_id="t")
     assert result["question"] == "How often is the compost heap turned?"
 
@@ -236,11 +238,9 @@ async def test_a_run_that_was_on_during_a_deletion_is_followed_by_the_next(app: 
     assert b"42 million" not in on_disk(settings.data_dir)
 
 
-async def test_a_file_that_is_being_read_is_purged_later(
-    app: App, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_is_being_read_is_purged_later(app: App, settings: Settings) -> None:
     """The answers are out at once; that old bytes are left is said, and made up for by the next call."""
-    monkeypatch.setattr(threads_module, "BUSY_TIMEOUT_S", 0.1)
+    settings = settings.model_copy(update={"lock_timeout_s": 0.1})
     await app.ask(ABOUT_SECRET, thread_id="t")
     reader = sqlite3.connect(settings.data_dir / "threads.db", isolation_level=None)
     reader.execute("BEGIN")
@@ -256,11 +256,14 @@ async def test_a_file_that_is_being_read_is_purged_later(
     assert b"42 million" not in on_disk(settings.data_dir)
 
 
-async def test_only_the_last_state_of_a_conversation_is_kept(app: App) -> None:
+async def test_only_the_last_state_of_a_conversation_is_kept(app: App, settings: Settings) -> None:
     """A conversation of three turns is one row."""
     for question in (ABOUT_SECRET, ABOUT_ROSES, "Thanks!"):
         await app.ask(question, thread_id="t")
-    assert len([stored async for stored in app.threads.alist(None)]) == 1
+    assert len([stored async for stored in (await app.conversations.threads()).last_states()]) == 1
+    file = sqlite3.connect(settings.data_dir / "threads.db")
+    assert file.execute("SELECT count(*) FROM checkpoints").fetchone() == (1,)
+    file.close()
     assert len(await messages_of(app)) == 6
 
 

@@ -12,7 +12,8 @@ from leadline.config import Budgets, RunContext, Settings
 from leadline.errors import CollectionUnknown, StoreDamaged, ThreadBusy
 from leadline.events import FinalEvent, StepEvent
 from leadline.graph.run import App
-from leadline.graph.threads import open_threads
+from leadline.graph.conversations import open_conversations
+from leadline.graph.threads_sqlite import open_sqlite
 
 QUESTION = "When are roses pruned?"
 SECRET = "outward bud"  # stands beside the sentence that answers, never in it
@@ -24,9 +25,10 @@ def app_over(tmp_path: Path) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def opened(deps: Any) -> AsyncIterator[App]:
-        async with open_threads(tmp_path / "threads.db") as threads:
+        settings = Settings(data_dir=tmp_path)
+        async with open_conversations(settings) as conversations:
             library: Any = None  # toy legs need none
-            yield App(Settings(data_dir=tmp_path), library, threads, deps)
+            yield App(settings, library, conversations, deps)
 
     return opened
 
@@ -85,7 +87,7 @@ async def test_without_a_thread_nothing_is_kept(app_over: Any, over: Any, garden
     """A single question leaves no conversation on disk."""
     async with app_over(over(garden)) as app:
         await app.ask(QUESTION)
-        assert [item async for item in app.threads.alist(None)] == []
+        assert await app.threads() == []
     assert QUESTION.encode() not in bytes_in(tmp_path)
 
 
@@ -157,7 +159,7 @@ async def test_a_damaged_file_of_conversations_is_refused_and_kept(tmp_path: Pat
     path = tmp_path / "threads.db"
     path.write_bytes(b"no database " * 500)
     with pytest.raises(StoreDamaged, match=r"threads\.db") as caught:
-        async with open_threads(path):
+        async with open_sqlite(path):
             pass
     assert caught.value.hint
     assert path.read_bytes() == b"no database " * 500

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from leadline.errors import StoreError
 from leadline.graph.redaction import sweep
-from leadline.graph.threads import open_threads
+from leadline.graph.threads_sqlite import open_sqlite
 from leadline.nodes.origins import answer_message
 from leadline.records import Origin
 
@@ -27,7 +27,7 @@ async def test_copies_in_unused_space_go_too(tmp_path: Path) -> None:
     async def still_there(origins: Any) -> set[str]:
         return set()
 
-    async with open_threads(tmp_path / "threads.db") as threads:
+    async with open_sqlite(tmp_path / "threads.db") as threads:
         for thread in ("moved", "t"):
             origin = Origin(chunk_id="c", doc_id="d", file_hash="f")
             said = [HumanMessage("q", id="q"), answer_message("gone " * 3000, answer_from=[origin], question_from=[])]
@@ -49,7 +49,7 @@ async def test_a_conversation_that_cannot_be_read_keeps_no_other(tmp_path: Path)
     async def still_there(origins: Any) -> set[str]:
         return set()
 
-    async with open_threads(tmp_path / "threads.db") as threads:
+    async with open_sqlite(tmp_path / "threads.db") as threads:
         for thread in ("a", "torn", "z"):
             origin = Origin(chunk_id="c", doc_id="d", file_hash="f")
             said = [HumanMessage("q", id="q"), answer_message(f"gone {thread}", answer_from=[origin], question_from=[])]

@@ -29,8 +29,8 @@ class Redacted:
 
 
 async def redact(settings: "Settings", library: "Library") -> Redacted:
-    """Takes the answers made from deleted documents out of the conversations in the data folder."""
-    if not (settings.data_dir / THREADS).exists():
+    """Takes the answers made from deleted documents out of the conversations, wherever the settings keep them."""
+    if settings.threads_url is None and not (settings.data_dir / THREADS).exists():
         return Redacted()
     from leadline.graph.redaction import forget_deleted
 

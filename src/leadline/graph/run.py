@@ -3,10 +3,9 @@
 Knows how a run starts, ends and fails on every surface. Opens what the graph depends on, once, and closes it.
 """
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -16,15 +15,23 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
 from leadline.config import RunContext, Settings
-from leadline.errors import LeadlineError, StoreError, ThreadBusy
-from leadline.events import FinalEvent, RunEvent
+from leadline.errors import LeadlineError
+from leadline.events import DegradedEvent, FinalEvent, RunEvent
 from leadline.graph.build import Dependencies, build_graph
+from leadline.graph.conversations import (
+    PART,
+    Conversations,
+    ThreadInfo,
+    ThreadView,
+    Turn,
+    open_conversations,
+)
 from leadline.graph.opening import dependencies
 from leadline.graph.redaction import sweep
-from leadline.graph.threads import FILE, ThreadSaver, open_threads
+from leadline.graph.threads import COLLECTION
 from leadline.knowledge import Library, open_library
 from leadline.nodes.web import AskConsent
-from leadline.state import RAGInput, RAGState, Result
+from leadline.state import RAGInput, RAGState, Result, merge_unique
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +47,12 @@ _EVENTS: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
 class App:
     """An open installation. One at a time serves any number of runs at once, one per conversation."""
 
-    def __init__(self, settings: Settings, library: Library, threads: ThreadSaver, deps: Dependencies) -> None:
+    def __init__(self, settings: Settings, library: Library, conversations: Conversations, deps: Dependencies) -> None:
         self.settings = settings
         self.library = library
-        self.threads = threads
+        self.conversations = conversations
         self.deps = deps
-        graph = build_graph(deps)
-        self.graph: Compiled = graph.compile()
-        self._conversations: Compiled = graph.compile(checkpointer=threads)
-        self._busy: set[str] = set()
+        self.graph: Compiled = build_graph(deps).compile()
 
     async def stream(
         self, question: str, *, context: RunContext | None = None, thread_id: str | None = None
@@ -56,16 +60,17 @@ class App:
         """The events of one run, as they happen; exactly one `final`, the last, also when the run fails.
 
         `context` is that of the settings where none is given. With `thread_id` the turns before are remembered and
-        this one is kept; without, nothing is. Raises ThreadBusy while another run is on in that conversation.
-        Closing the iterator cancels the run.
+        this one is kept; without, nothing is. Raises ThreadBusy while another run is on in that conversation, in this
+        process or another, and ThreadElsewhere where it is about another collection. Where the conversations can't be
+        used, the run has no memory and `checkpointer` stands in its `degraded`. Closing the iterator cancels the run.
         """
         context = context or self.settings.run
-        with self._alone_on(thread_id):
+        async with self.conversations.turn(thread_id, context.collection) as turn:
             try:
-                async for event in self._events(question, context, thread_id):
+                async for event in self._events(question, context, turn, thread_id):
                     yield event
             except Exception as error:  # noqa: BLE001 a named degrade point: the run ends with an error result
-                yield FinalEvent(result=dict(_failed(question, context, error)))
+                yield FinalEvent(result=dict(_with_failure(_failed(question, context, error), turn)))
 
     async def ask(self, question: str, *, context: RunContext | None = None, thread_id: str | None = None) -> Result:
         """The result of one run, without its events. Same arguments as `stream`."""
@@ -78,17 +83,22 @@ class App:
         return result
 
     async def _events(
-        self, question: str, context: RunContext, thread_id: str | None
+        self, question: str, context: RunContext, turn: Turn | None, thread_id: str | None
     ) -> AsyncGenerator[RunEvent, None]:
         config: RunnableConfig = {"recursion_limit": recursion_limit(context)}
         options: dict[str, Any] = {"stream_mode": ["custom", "values"], "context": context}
         graph = self.graph
-        if thread_id is not None:
-            graph, options["durability"] = self._conversations, "exit"
+        if turn is not None and turn.saver is not None:
+            graph, options["durability"] = graph.copy({"checkpointer": turn.saver}), "exit"
             config["configurable"] = {"thread_id": thread_id}
+            config["metadata"] = {COLLECTION: context.collection}
         state: dict[str, Any] = {}
         given = RAGInput(messages=[HumanMessage(question)])
+        told = False
         try:
+            if turn is not None and turn.failed:
+                told = True
+                yield _told(turn.failed)
             async with aclosing(graph.astream(given, config, **options)) as parts:  # type: ignore[type-var]  # an async generator, typed as an iterator
                 async for mode, part in parts:
                     if mode == "custom":
@@ -96,9 +106,23 @@ class App:
                     else:
                         state = part
         finally:
-            if thread_id is not None and state.get("redacted"):
+            if turn is not None and state.get("redacted"):
                 await self._purge()
-        yield FinalEvent(result=state["result"])
+        if turn is not None and turn.failed and not told:
+            yield _told(turn.failed)
+        yield FinalEvent(result=dict(_with_failure(state["result"], turn)))
+
+    async def threads(self) -> list[ThreadInfo]:
+        """The stored conversations, the one used last first. Raises StoreError."""
+        return await self.conversations.listed()
+
+    async def thread(self, thread_id: str) -> ThreadView:
+        """A stored conversation, without the answers whose documents are gone. Raises ThreadUnknown, StoreError."""
+        return await self.conversations.view(thread_id, self.library.still_there)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """Removes a conversation from the store and its files. Raises ThreadUnknown, ThreadBusy, StoreError."""
+        await self.conversations.delete(thread_id)
 
     async def forget_deleted(self) -> int:
         """Takes the answers that were made from documents deleted since out of every conversation, on disk too.
@@ -106,48 +130,45 @@ class App:
         Returns how many conversations had some. A turn does this for its own conversation when it begins; this is for
         right after a deletion. Raises StoreError.
         """
-        return await sweep(self.threads, self.library.still_there)
+        return await sweep(await self.conversations.threads(), self.library.still_there)
 
     async def _purge(self) -> None:
         try:
-            await self.threads.purge()
-        except StoreError as error:  # the conversation itself is clean, and so is what a model is shown
+            await (await self.conversations.threads()).purge()
+        except Exception as error:  # noqa: BLE001 - the conversation itself is clean, and so is what a model is shown
             log.warning("%s", error)
-
-    @contextmanager
-    def _alone_on(self, thread_id: str | None) -> Iterator[None]:
-        if thread_id is None:
-            yield
-            return
-        if thread_id in self._busy:
-            raise ThreadBusy(f"A run is already going on in the conversation {thread_id}.", hint="Wait for its end.")
-        self._busy.add(thread_id)
-        try:
-            yield
-        finally:
-            self._busy.discard(thread_id)
 
 
 @asynccontextmanager
 async def open_app(
     settings: Settings, *, ask_consent: AskConsent | None = None, library: Library | None = None
 ) -> AsyncIterator[App]:
-    """Opens the library (unless one is given, which stays open) and the conversations, and compiles the graph.
+    """Opens the library (unless one is given, which stays open), and compiles the graph.
 
-    Models are loaded when the first question needs them. `ask_consent` is asked with the outgoing query when the web
-    is to be searched and consent is `ask`. Raises StoreError and ConfigError.
+    Conversations are opened by the first question in one, models when the first question needs them. `ask_consent` is
+    asked with the outgoing query when the web is to be searched and consent is `ask`. Raises StoreError, ConfigError.
     """
     async with AsyncExitStack() as stack:
         if library is None:
             library = await stack.enter_async_context(open_library(settings))
-        await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
-        threads = await stack.enter_async_context(open_threads(settings.data_dir / FILE))
-        yield App(settings, library, threads, dependencies(settings, library, ask_consent=ask_consent))
+        conversations = await stack.enter_async_context(open_conversations(settings))
+        yield App(settings, library, conversations, dependencies(settings, library, ask_consent=ask_consent))
 
 
 def recursion_limit(context: RunContext) -> int:
     """Enough steps for the first pass, every retry and one escalation; a run that wants more is broken."""
     return STEPS_AROUND + STEPS_PER_PASS * (context.max_retries + 2)
+
+
+def _told(error: Exception) -> DegradedEvent:
+    return DegradedEvent(part=PART, reason=str(error) or type(error).__name__)
+
+
+def _with_failure(result: Result, turn: Turn | None) -> Result:
+    """The result, which says if the conversation could not be read or kept."""
+    if turn is None or not turn.failed:
+        return result
+    return {**result, "degraded": merge_unique(result["degraded"], [PART])}
 
 
 def _failed(question: str, context: RunContext, error: Exception) -> Result:

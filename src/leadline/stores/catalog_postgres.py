@@ -53,7 +53,7 @@ class PostgresDatabase:
     read_options: Mapping[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
     def __init__(self, url: str) -> None:
-        self._url = _with_verification(_parsed(url))
+        self._url = address(url, "catalog_url")
 
     @property
     def place(self) -> str:
@@ -119,7 +119,13 @@ class PostgresDatabase:
         return message
 
 
-def _parsed(url: str) -> URL:
+def address(url: str, setting: str) -> URL:
+    """The address in the setting of this name, for SQLAlchemy; a server elsewhere has to prove who it is. Raises
+    ConfigError for an address that is none."""
+    return _with_verification(_parsed(url, setting))
+
+
+def _parsed(url: str, setting: str) -> URL:
     try:
         parsed = make_url(url)
         if parsed.drivername in _SCHEMES and parsed.database:
@@ -127,7 +133,7 @@ def _parsed(url: str) -> URL:
     except (ArgumentError, ValueError):  # the message may hold the password
         pass
     raise ConfigError(
-        "The setting catalog_url is not the address of a PostgreSQL database.",
+        f"The setting {setting} is not the address of a PostgreSQL database.",
         hint="It looks like postgresql://user:password@host:5432/name.",
     )
 
