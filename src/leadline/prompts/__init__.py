@@ -80,7 +80,7 @@ def _passage(block: EvidenceBlock) -> str:
         "n": block["n"],
         "file": metadata.get("file_name"),
         "page": metadata.get("page"),
-        "section": " > ".join(map(str, metadata.get("headings") or [])),
+        "section": " > ".join(_nobody_speaks(str(heading)) for heading in metadata.get("headings") or []),
         "web": metadata.get("url"),
         "title": metadata.get("title"),
     }
@@ -113,7 +113,7 @@ def _without_own_marks(text: str) -> str:
 
 def _label(text: str) -> str:
     """A value that can't end its label, on one line and of a length that leaves the passage its room."""
-    plain = harmless(" ".join(text.split())).replace('"', "'").replace("<", "‹").replace(">", "›")
+    plain = _nobody_speaks(harmless(" ".join(text.split()))).replace('"', "'").replace("<", "‹").replace(">", "›")
     return plain if len(plain) <= _MAX_LABEL_CHARS else f"{plain[: _MAX_LABEL_CHARS - 1]}…"
 
 
