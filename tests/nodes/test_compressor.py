@@ -3,12 +3,17 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.errors import ChatFailed, ModelUnavailable
+from leadline.graph.tracing import _figures
+from leadline.models.base import ChatLimits
 from leadline.models.minilm import MiniLM
 from leadline.nodes.compressor import compressor
 from leadline.nodes.passages import sentence_spans
+from leadline.prompts import answer_prompt
 
 
 def count(text: str) -> int:
@@ -47,6 +52,97 @@ async def test_the_budget_is_of_tokens_in_every_script(bench: Any, passage: Any,
     shown = "".join(sentence for _, _, sentence in after["evidence"][0]["sentences"])
     assert 80 < len(embedder.token_spans(shown)) <= 100
     assert len(shown) < 130
+
+
+class Reader:
+    """An LLM that can take so much, and counts characters as tokens."""
+
+    name = "reader"
+
+    def __init__(self, context: int | None, evidence: int | None = None, error: Exception | None = None) -> None:
+        self.limit, self.error = ChatLimits(context, evidence), error
+
+    async def limits(self) -> ChatLimits:
+        """What it was given."""
+        if self.error:
+            raise self.error
+        return self.limit
+
+    async def count_tokens(self, texts: Any) -> list[int]:
+        """A token a character."""
+        return [len(text) for text in texts]
+
+
+def opens(model: Any) -> Any:
+    """Opens `model`, whatever its name."""
+
+    async def open_chat(name: str) -> Any:
+        return model
+
+    return open_chat
+
+
+async def compressed(bench: Any, state: Any, model: Any, **knobs: Any) -> Any:
+    """The evidence for this LLM."""
+    runtime = bench.runtime(llm="x", **knobs)
+    return (await compressor(state, runtime, count_tokens=count, chat=opens(model)))["evidence"]
+
+
+def lengths(evidence: Any) -> int:
+    """The characters that are shown."""
+    return sum(len(text) for block in evidence for _, _, text in block["sentences"])
+
+
+SENTENCE = "Berth {} of the north pier is let by the day."
+
+
+def pier(passage: Any, passages: int = 3, sentences: int = 10) -> Any:
+    """A state with that many passages of that many sentences."""
+    context = [
+        passage(" ".join(SENTENCE.format(f"{place}-{n:02}") for n in range(sentences)), f"c{place}")
+        for place in range(passages)
+    ]
+    return {"question": "Which berths are let?", "context": context}
+
+
+@pytest.mark.parametrize("context", [2900, 3200, 3500])
+async def test_prompt_and_reply_fit_into_the_models_window(bench: Any, passage: Any, context: int) -> None:
+    """The whole prompt, by the model's own count, leaves room for a reply; the question stands in it uncut."""
+    state = pier(passage)
+    evidence = await compressed(bench, state, Reader(context))
+    messages = answer_prompt(state["question"], [block for block in evidence if block["sentences"]])
+    assert sum(len(message["content"]) for message in messages) <= context - 1000
+    assert 0 < lengths(evidence) < 1400
+    assert state["question"] in messages[1]["content"]
+
+
+async def test_what_is_dropped_is_the_least_relevant_and_is_counted(bench: Any, passage: Any) -> None:
+    """From the end, whole sentences; each block says how many, and the step's end says the sum."""
+    evidence = await compressed(bench, pier(passage), Reader(None, evidence=600))
+    shown = [len(block["sentences"]) for block in evidence]
+    assert shown[0] == 10
+    assert 0 < shown[1] < 10
+    assert shown[2] == 0
+    assert [block["dropped"] for block in evidence] == [10 - number for number in shown]
+    assert _figures({"evidence": evidence})["dropped"] == 30 - sum(shown)
+
+
+async def test_the_runs_own_bound_holds_above_all(bench: Any, passage: Any) -> None:
+    """A model that could read more is shown no more than the run allows."""
+    assert lengths(await compressed(bench, pier(passage), Reader(100_000, 900), max_context_tokens=300)) <= 300
+
+
+async def test_a_question_that_fills_the_window_leaves_the_evidence(bench: Any, passage: Any) -> None:
+    """Then there is no prompt that fits; the evidence stays for whoever answers without this model."""
+    state = {**pier(passage), "question": "Which berths? " * 500}
+    assert lengths(await compressed(bench, state, Reader(4000))) > 600
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("gone"), ChatFailed("500")])
+async def test_a_model_that_cant_be_asked_changes_nothing(bench: Any, passage: Any, error: Exception) -> None:
+    """The evidence is that of a run without it: the writer will say what is wrong."""
+    without = (await compressor(pier(passage), bench.runtime(), count_tokens=count))["evidence"]
+    assert await compressed(bench, pier(passage), Reader(None, error=error)) == without
 
 
 async def test_a_number_is_for_the_whole_run(bench: Any, passage: Any, applied: Any) -> None:
