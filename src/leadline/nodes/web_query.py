@@ -9,7 +9,7 @@ from typing import Final
 
 from langchain_core.messages import HumanMessage
 
-from leadline.nodes.rewriting import standalone_by_rule
+from leadline.nodes.follow_ups import standalone_by_rule
 from leadline.nodes.wording import small_talk
 from leadline.state import RAGState
 
