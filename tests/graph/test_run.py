@@ -11,8 +11,8 @@ import pytest
 from leadline.config import Budgets, RunContext, Settings
 from leadline.errors import CollectionUnknown, StoreDamaged, ThreadBusy
 from leadline.events import FinalEvent, StepEvent
-from leadline.graph.run import App
 from leadline.graph.conversations import open_conversations
+from leadline.graph.run import App
 from leadline.graph.threads_sqlite import open_sqlite
 
 QUESTION = "When are roses pruned?"

@@ -17,6 +17,8 @@ from leadline.errors import (
     LeaseHeld,
     ModelUnavailable,
     ThreadBusy,
+    ThreadElsewhere,
+    ThreadUnknown,
 )
 
 log = logging.getLogger(__name__)
@@ -26,6 +28,8 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (CollectionUnknown, 404),
     (InvalidFilter, 422),
     (ThreadBusy, 409),
+    (ThreadElsewhere, 409),
+    (ThreadUnknown, 404),
     (ConfigError, 422),
     (LeaseHeld, 503),
     (ModelUnavailable, 503),
