@@ -81,6 +81,7 @@ class Citation(TypedDict):
     verified: bool
     source_type: str
     url: str | None
+    retrieved_at: NotRequired[str | None]  # of a page of the web: when, ISO 8601 in UTC
 
 
 class Verdict(TypedDict):

@@ -52,6 +52,7 @@ def test_a_supported_answer_is_grounded_and_its_place_is_exact() -> None:
             "verified": True,
             "source_type": "file",
             "url": None,
+            "retrieved_at": None,
         }
     ]
 

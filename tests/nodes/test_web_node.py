@@ -1,9 +1,15 @@
 """The web node: nothing leaves without policy and consent, and then only the question."""
 
+import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.errors import WebUnavailable
+from leadline.drafts import WebPassage
+from leadline.errors import PageUnavailable, StoreError, WebRateLimited, WebUnavailable
+from leadline.ingest.web_pages import PagesRead
+from leadline.knowledge.web_cache import Cached
 from leadline.nodes.web import web
 from leadline.web import WebResult
 
@@ -30,6 +36,52 @@ class Engine:
 PARIS = WebResult(
     title="France", url="https://example.org/fr", snippet="Paris is the capital.", retrieved_at="2026-01-01T00:00:00Z"
 )
+
+
+TEXT = "Paris has been the capital of France since 987."
+PAGE = WebPassage(
+    "https://example.org/fr",
+    "France",
+    TEXT,
+    "2026-01-01T00:00:00+00:00",
+    120,
+    120 + len(TEXT),
+    ("History",),
+    3,
+    9,
+    "en",
+)
+
+
+@dataclass
+class Pages:
+    """A reader of pages that gives what it is told to."""
+
+    read: PagesRead = field(default_factory=lambda: PagesRead((PAGE,), read=1))
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, question: str, results: Sequence[WebResult], *, k: int) -> PagesRead:
+        self.asked.append(question)
+        return self.read
+
+
+@dataclass
+class Before:
+    """What was found before, and what is to be kept."""
+
+    found: Cached | None = None
+    kept: dict[str, Sequence[WebPassage]] = field(default_factory=dict)
+    error: Exception | None = None
+
+    async def find(self, query: str) -> Cached | None:
+        if self.error:
+            raise self.error
+        return self.found
+
+    async def keep(self, query: str, passages: Sequence[WebPassage]) -> None:
+        if self.error:
+            raise self.error
+        self.kept[query] = passages
 
 
 def answers(yes: bool) -> Any:
@@ -86,3 +138,114 @@ async def test_a_web_that_fails_is_degraded_and_counts_as_tried(bench: Any, appl
     assert after["degraded"] == ["web"]
     assert after["web_used"]
     assert after.get("candidates", {}) == {}
+
+
+async def run(bench: Any, applied: Any, engine: Engine, state: Any = STATE, **parts: Any) -> Any:
+    """The state after the node, consent given."""
+    knobs = parts.pop("knobs", {})
+    runtime = bench.runtime(web_consent="yes", **knobs)
+    return applied(state, await web(state, runtime, search=engine, ask_consent=None, **parts))
+
+
+async def test_passages_of_pages_say_where_they_stand(bench: Any, applied: Any) -> None:
+    """Address, title, time, place in the page's text; the question chooses among them, the query doesn't."""
+    pages, before = Pages(), Before()
+    after = await run(bench, applied, Engine([PARIS]), read_pages=pages, before=before)
+    [found] = after["candidates"]["web"]
+    metadata = found["metadata"]
+    assert found["content"] == TEXT
+    assert (metadata["start_char"], metadata["end_char"]) == (120, 120 + len(TEXT))
+    assert (metadata["url"], metadata["title"], metadata["file_name"]) == (PARIS.url, "France", "France")
+    assert metadata["headings"] == ["France", "History"]
+    assert metadata["retrieved_at"] == PAGE.retrieved_at
+    assert metadata["chunk_id"] == PAGE.chunk_id
+    assert pages.asked == [QUESTION]
+    assert before.kept == {QUESTION: (PAGE,)}
+
+
+async def test_a_fresh_search_stands_in_for_a_new_one(bench: Any, applied: Any) -> None:
+    """Nothing is sent, so nothing is said to be sent and no web call is spent."""
+    engine = Engine([PARIS])
+    before = Before(Cached((PAGE,), fresh=True))
+    after = await run(bench, applied, engine, read_pages=Pages(), before=before)
+    assert after["candidates"]["web"][0]["content"] == TEXT
+    assert engine.asked == bench.of("query") == []
+    assert "usage" not in after
+    assert after["web_used"]
+
+
+async def test_consent_is_needed_for_what_is_kept_too(bench: Any, applied: Any) -> None:
+    """Who says no to the web gets none of it."""
+    before = Before(Cached((PAGE,), fresh=True))
+    after = applied(STATE, await web(STATE, bench.runtime(), search=Engine(), ask_consent=None, before=before))
+    assert after["web_denied"]
+    assert "candidates" not in after
+
+
+async def test_an_old_search_stands_in_when_a_new_one_fails(bench: Any, applied: Any) -> None:
+    """Expired passages are better than none; the run says that the web itself was not to be had."""
+    engine = Engine(error=WebRateLimited("too often"))
+    before = Before(Cached((PAGE,), fresh=False))
+    after = await run(bench, applied, engine, read_pages=Pages(), before=before)
+    assert engine.asked == [QUESTION]
+    assert after["degraded"] == ["web"]
+    assert after["candidates"]["web"][0]["metadata"]["retrieved_at"] == PAGE.retrieved_at
+    assert after["usage"] == {"web_calls": 1}
+
+
+async def test_an_expired_search_is_made_anew(bench: Any, applied: Any) -> None:
+    """And its passages are replaced."""
+    before = Before(Cached((), fresh=False))
+    after = await run(bench, applied, Engine([PARIS]), read_pages=Pages(), before=before)
+    assert after["candidates"]["web"][0]["content"] == TEXT
+    assert before.kept == {QUESTION: (PAGE,)}
+
+
+async def test_a_store_that_fails_costs_nothing_but_the_memory(bench: Any, applied: Any) -> None:
+    """A full disk is no reason to be without the web."""
+    after = await run(bench, applied, Engine([PARIS]), read_pages=Pages(), before=Before(error=StoreError("full")))
+    assert after["candidates"]["web"]
+    assert "degraded" not in after
+
+
+async def test_excerpts_alone_are_said_to_be_that(bench: Any, applied: Any) -> None:
+    """Where no page could be read the run is degraded, says why, and tries the pages again the next time."""
+    read = PagesRead((PAGE,), ("https://example.org/fr: status 403.",), read=0)
+    before = Before()
+    after = await run(bench, applied, Engine([PARIS]), read_pages=Pages(read), before=before)
+    assert after["degraded"] == ["web"]
+    assert "status 403" in bench.of("degraded")[0]["reason"]
+    assert after["candidates"]["web"]
+    assert before.kept == {}
+
+
+async def test_a_page_that_fails_among_others_is_no_degradation(bench: Any, applied: Any) -> None:
+    """The web did its part."""
+    read = PagesRead((PAGE,), (str(PageUnavailable("gone")),), read=1)
+    assert "degraded" not in await run(bench, applied, Engine([PARIS]), read_pages=Pages(read))
+
+
+async def test_the_budget_of_seconds_is_kept(bench: Any, applied: Any) -> None:
+    """A web that is slower than what is left of the run is left, and named."""
+
+    class Slow(Engine):
+        async def search(self, query: str, *, k: int) -> list[WebResult]:
+            await asyncio.sleep(30)
+            return []
+
+    state = {**STATE, "started_at": time.time() - 9.8}
+    begun = time.monotonic()
+    after = await run(bench, applied, Slow(), state, knobs={"budgets": {"seconds": 10}})
+    assert time.monotonic() - begun < 5
+    assert after["degraded"] == ["web"]
+    assert "time was up" in bench.of("degraded")[0]["reason"]
+
+
+async def test_a_pasted_text_is_not_sent(bench: Any, applied: Any) -> None:
+    """What is too long for a search engine is no query: not even its beginning goes out."""
+    engine = Engine([PARIS])
+    state = {**STATE, "question": "Is this right? " + "Patient Orla Quist, ref 8841. " * 30}
+    after = await run(bench, applied, engine, state)
+    assert engine.asked == bench.of("query") == []
+    assert after["degraded"] == ["web"]
+    assert "usage" not in after

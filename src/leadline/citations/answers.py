@@ -114,6 +114,7 @@ def _citation(checked: _Checked, span: Span) -> Citation:
         "verified": checked.verified and (alone or all(s.problems for s in checked.spans)),
         "source_type": str(metadata.get("source_type", "file")),
         "url": metadata.get("url"),
+        "retrieved_at": metadata.get("retrieved_at"),
     }
 
 

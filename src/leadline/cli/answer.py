@@ -186,6 +186,8 @@ def score(rerank_score: float) -> str:
 def _place(citation: Mapping[str, Any]) -> str:
     page = f", page {citation['page']}" if citation.get("page") is not None else ""
     url = f" <{citation['url']}>" if citation.get("url") else ""
+    if url and citation.get("retrieved_at"):
+        url = f" web{url}, {str(citation['retrieved_at'])[:16].replace('T', ' ')} UTC"
     return plain(f"{citation['file_name']}{page}{url}", one_line=True)
 
 

@@ -23,7 +23,7 @@ from leadline.web import PageFetcher, open_search
 
 
 def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsent | None = None) -> Dependencies:
-    """The dependencies of the product: the library's legs, the models that the settings name, DuckDuckGo."""
+    """The dependencies of the product: the library's legs, the models and the web that the settings name."""
     ranking = open_reranker(settings.reranker_model, library.embedder)
     embedded = ranking if settings.reranker_model == "embedded" else open_reranker("embedded", library.embedder)
     quoting = _WithStandIn(ranking, embedded)
@@ -56,15 +56,15 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         still_there=library.still_there,
         zero_points=library.calibrations.zero,
         search=open_search(settings),
-        read_pages=PageReader(
-            PageFetcher(timeout_s=settings.web_timeout_s),
-            library.embedder,
-            pages=settings.web_pages,
-            chunk_tokens=settings.chunk_tokens,
-        ),
+        read_pages=_page_reader(settings, library),
         web_before=WebCache(library.catalog, settings.web_provider, settings.web_cache_hours),
         ask_consent=ask_consent,
     )
+
+
+def _page_reader(settings: Settings, library: Library) -> PageReader:
+    fetcher = PageFetcher(timeout_s=settings.web_timeout_s)
+    return PageReader(fetcher, library.embedder, pages=settings.web_pages, chunk_tokens=settings.chunk_tokens)
 
 
 class _WithStandIn:

@@ -1,6 +1,7 @@
-"""Which passages of fetched pages are worth the reranker's time: by words, by meaning, and by the engine's order.
+"""Which passages of fetched pages are worth the reranker's time: the best by words, and the best by meaning.
 
-The three orders are joined by reciprocal rank, as the legs of a collection are.
+Chosen so that nothing is missed: a passage is as good as its better rank, and what is best in one order is taken
+whatever the other says. How good the chosen ones are is the reranker's to say.
 """
 
 import json
@@ -10,7 +11,6 @@ from typing import Final
 from leadline.analysis import Analyzer
 from leadline.drafts import WebPassage, embedded_text
 from leadline.models.base import Embedder
-from leadline.ranking import RRF_K
 from leadline.stores.rank_bm25_model import Model
 
 MAX_EMBEDDED: Final = 48
@@ -30,14 +30,13 @@ def best_passages(
     words = _by_words(question, by_id)
     order = sorted(by_id, key=lambda key: (pages[key], by_id[key].chunk_index))
     meaning = _by_meaning(question, by_id, list(dict.fromkeys([*words, *order]))[:MAX_EMBEDDED], embedder)
-    gains = dict.fromkeys(by_id, 0.0)
-    for ranked in (words, meaning):
-        for rank, key in enumerate(ranked):
-            gains[key] += 1.0 / (RRF_K + 1 + rank)
-    for key, place in pages.items():
-        gains[key] += 1.0 / (RRF_K + 1 + place)
-    best = sorted(by_id, key=lambda key: (-gains[key], pages[key], by_id[key].chunk_index, key))
-    return [by_id[key] for key in best[:k]]
+    ranks = [{key: rank for rank, key in enumerate(ranked)} for ranked in (words, meaning)]
+
+    def quality(key: str) -> tuple[int, int, int, int]:
+        mine = [ranked.get(key, len(by_id)) for ranked in ranks]
+        return min(mine), sum(mine), pages[key], by_id[key].chunk_index
+
+    return [by_id[key] for key in sorted(by_id, key=quality)[:k]]
 
 
 def _by_words(question: str, passages: dict[str, WebPassage]) -> list[str]:
