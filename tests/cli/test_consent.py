@@ -47,6 +47,33 @@ def test_the_query_is_shown_and_the_answer_remembered(
     assert consent.FILE in shown
 
 
+def test_once_is_for_this_query_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is granted and not remembered, so that the next search asks again."""
+    answer(monkeypatch, "o", "Once", "n")
+    asker = consent.consent_asker(tmp_path, lambda: None)
+    assert asker is not None
+    assert [asyncio.run(asker(query)) for query in ("one", "two", "three")] == [True, True, False]
+    shown = capsys.readouterr().err
+    assert all(choice in shown for choice in ("[y]es", "[o]nce", "[N]o"))
+
+
+def test_a_hostile_query_cannot_steer_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Control characters of what is shown are made visible: what is agreed to is what is seen."""
+    answer(monkeypatch, "n")
+    asker = consent.consent_asker(tmp_path, lambda: None)
+    assert asker is not None
+    asyncio.run(asker("harmless\x1b[2K\rsecret\u202e [red]x[/red]"))
+    shown = capsys.readouterr().err
+    assert "\x1b[2K" not in shown
+    assert "\u202e" not in shown
+    assert "secret" in shown
+    assert "[red]x[/red]" in shown
+
+
 def test_a_damaged_memory_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that says neither yes nor no is not taken for a yes."""
     (tmp_path / consent.FILE).write_text('{"web": "sure"}', encoding="utf-8")

@@ -32,13 +32,17 @@ def _remembered_or_asked(query: str, file: Path) -> bool:
     remembered = _read(file)
     if remembered is not None:
         return remembered
-    say("\nThe documents hold no answer. This would be sent to a web search engine:", style="bold", stderr=True)
+    say("\nThis would be sent to a web search engine, and the pages it names would be read:", style="bold", stderr=True)
     say(f"  {query}", stderr=True)
-    console(stderr=True).print("Allow web searches for this data folder? [y/N] ", end="")
+    say("Nothing of the documents is sent. Yes and no are remembered for this data folder.", style="dim", stderr=True)
+    console(stderr=True).print("Allow web searches? [y]es, [o]nce, [N]o: ", end="", markup=False)
     try:
-        granted = input().strip().casefold() in ("y", "yes")
+        answer = input().strip().casefold()
     except EOFError:  # nobody is there after all
         return False
+    if answer in ("o", "once"):
+        return True
+    granted = answer in ("y", "yes")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"web": granted}) + "\n", encoding="utf-8")
     say(f"Remembered in {file}; delete it to be asked again.", style="dim", stderr=True)
