@@ -16,6 +16,7 @@ from leadline.models.base import ChatModel
 from leadline.nodes.asking import OpenChat, prompt_tokens, room_for_prompt
 from leadline.nodes.passages import Span, sentence_spans
 from leadline.prompts import answer_prompt
+from leadline.prompts.orders import asks_about_orders, orders_among
 from leadline.state import Document, EvidenceBlock, RAGState, RAGUpdate
 
 CountTokens = Callable[[str], int]
@@ -37,15 +38,25 @@ async def compressor(
     """Writes `evidence`: one block a context document, best first, then the numbers of earlier passes without text.
 
     Sentences are left out from the least relevant end, never a part of one, until `max_context_tokens` is met and,
-    where an LLM writes, its window holds prompt and reply. `dropped` of a block counts those left out.
+    where an LLM writes, its window holds prompt and reply. Sentences that give orders to a model go first, unless the
+    question is about such. `dropped` of a block counts all those left out.
     """
     context = state.get("context", [])
     if not context:
         return {}
     blocks, unused = await asyncio.to_thread(_numbered, context, state.get("evidence", []))
+    if not asks_about_orders(state.get("question", "")):
+        blocks = [_without_orders(block) for block in blocks]
     budget = await _budget(state, runtime.context, blocks, chat)
     costs = await _costs(blocks, budget.model, count_tokens)
     return {"evidence": [*_fitted(blocks, costs, budget.tokens), *unused]}
+
+
+def _without_orders(block: EvidenceBlock) -> EvidenceBlock:
+    """The block without sentences that give orders to a model: no writer is to see them, no quote to repeat them."""
+    orders = orders_among([text for _, _, text in block["sentences"]])
+    kept = [span for place, span in enumerate(block["sentences"]) if place not in orders]
+    return EvidenceBlock({**block, "sentences": kept, "dropped": len(orders)})
 
 
 def _numbered(
@@ -100,7 +111,7 @@ def _fitted(blocks: Sequence[EvidenceBlock], costs: dict[str, int], budget: int)
     fitted, left = [], budget
     for block in blocks:
         kept, left = _fitting(block["sentences"], costs, left)
-        dropped = len(block["sentences"]) - len(kept)
+        dropped = block.get("dropped", 0) + len(block["sentences"]) - len(kept)
         fitted.append(EvidenceBlock({**block, "sentences": kept, "dropped": dropped}))
     return fitted
 

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 
 from leadline.citations import parse_markers
+from leadline.prompts.orders import orders_among
 from leadline.state import EvidenceBlock
 
 _SYSTEM, _USER = "# System", "# User"
@@ -113,7 +114,10 @@ def _without_own_marks(text: str) -> str:
 
 def _label(text: str) -> str:
     """A value that can't end its label, on one line and of a length that leaves the passage its room."""
-    plain = _nobody_speaks(harmless(" ".join(text.split()))).replace('"', "'").replace("<", "‹").replace(">", "›")
+    one_line = " ".join(text.split())
+    if orders_among([one_line]):
+        return "(left out: it gives orders to a model)"
+    plain = _nobody_speaks(harmless(one_line)).replace('"', "'").replace("<", "‹").replace(">", "›")
     return plain if len(plain) <= _MAX_LABEL_CHARS else f"{plain[: _MAX_LABEL_CHARS - 1]}…"
 
 
