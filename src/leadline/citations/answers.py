@@ -1,6 +1,7 @@
 """The check of a whole answer: each sentence against the places it cites, and the exact place of every citation.
 
-Knows evidence blocks and rules; knows no model. A sentence without a mark is looked for in all of the evidence.
+Knows evidence blocks, rules, and what may say that other words mean the same. A sentence without a mark is looked for
+in all of the evidence.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leadline.citations.markers import clean_answer
+from leadline.citations.meaning import Meaning
 from leadline.citations.no_answer import says_no_answer
 from leadline.citations.rules import Problem, check_sentence, content_terms
 from leadline.citations.sentences import Sentence, answer_sentences
@@ -22,32 +24,51 @@ _STOPS = ".!?。！？…"
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence that claims something: `[start:end]` of the checked text, its own text without marks, its faults."""
+
+    start: int
+    end: int
+    text: str
+    verified: bool
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerCheck:
     """`text` is the answer in its final form: marks `[n]`, unknown ones gone, missing ones added where verified.
 
     `grounding`: grounded (every claim is supported), ungrounded, or no_answer. `problems` name each fault with its
-    sentence.
+    sentence; `claims` are in the order of the text.
     """
 
     text: str
     citations: list[Citation]
     grounding: Grounding
     problems: list[Problem]
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
     sentence: Sentence
     spans: tuple[Span, ...]
-    verified: bool
     problems: tuple[Problem, ...]
 
+    @property
+    def verified(self) -> bool:
+        return not self.problems
 
-def check_answer(answer: str, evidence: Sequence[EvidenceBlock], question: str) -> AnswerCheck:
+
+def check_answer(
+    answer: str, evidence: Sequence[EvidenceBlock], question: str, *, meaning: Meaning | None = None
+) -> AnswerCheck:
     """Checks every sentence of `answer` that claims something against the evidence it was written from.
 
     A sentence that cites must be supported by the places it cites, together; one that doesn't may be supported by
-    any one passage. `question` completes answers of a word or two. Pure; tens of milliseconds a sentence.
+    any one passage. `question` completes answers of a word or two. `meaning` may say that a place says the same in
+    other words; figures, dates, names, negations and quotations must agree all the same. Tens of milliseconds a
+    sentence, and a model call for one in other words: run it in a thread. Raises what `meaning` raises.
     """
     text, unknown = clean_answer(answer, {block["n"] for block in evidence})
     problems = [Problem("unknown_source", f"[{n}]") for n in unknown]
@@ -55,11 +76,12 @@ def check_answer(answer: str, evidence: Sequence[EvidenceBlock], question: str) 
     claims = [s for s in sentences if s.claim and not says_no_answer(s.text)]
     if not claims:
         return AnswerCheck(text, [], "no_answer", problems)
-    checked = [_check(claim, evidence, question) for claim in claims]
+    checked = [_check(claim, evidence, question, meaning) for claim in claims]
     problems += [p for c in checked for p in c.problems]
     citations = [_citation(c, span) for c in checked for span in c.spans]
     grounded = all(c.verified for c in checked)
-    return AnswerCheck(_with_marks(text, checked), citations, "grounded" if grounded else "ungrounded", problems)
+    final, placed = _with_marks(text, checked)
+    return AnswerCheck(final, citations, "grounded" if grounded else "ungrounded", problems, placed)
 
 
 def _language(text: str, evidence: Sequence[EvidenceBlock]) -> str:
@@ -69,14 +91,14 @@ def _language(text: str, evidence: Sequence[EvidenceBlock]) -> str:
     return languages.most_common(1)[0][0] if languages else "en"
 
 
-def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str) -> _Checked:
+def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str, meaning: Meaning | None) -> _Checked:
     if _BARE.fullmatch(sentence.text):
-        return _Checked(sentence, (), False, (Problem("coverage", "a bare yes or no can't be checked", sentence.text),))
+        return _Checked(sentence, (), (Problem("coverage", "a bare yes or no can't be checked", sentence.text),))
     claim = _complete(sentence.text, question)
     cited = [block for block in evidence if block["n"] in sentence.numbers]
     spans = [best_span(claim, block) for block in cited or evidence]
     if not spans:
-        return _Checked(sentence, (), False, (Problem("coverage", "there is no evidence", sentence.text),))
+        return _Checked(sentence, (), (Problem("coverage", "there is no evidence", sentence.text),))
     near = max(span.share for span in spans) * NEAR
     places = standing([span for span in spans if span.share >= near])
     best = min(places, key=lambda s: (len(s.problems), -s.share, s.block["n"]))
@@ -85,10 +107,27 @@ def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str)
         # A sentence may draw on several places, none of which says all of it.
         together = "\n".join(span.quote for span in spans)
         problems = check_sentence(claim, together, context="\n".join(block_context(block) for block in cited))
+    if meaning is not None and _in_other_words(problems):
+        same = _same_meaning(claim, [best, *(p for p in places if p is not best)], meaning)
+        if same is not None:
+            best, problems = replace(same, problems=()), ()
+            spans = [best if span is same else span for span in spans]
     kept = tuple(spans) if cited else (() if problems else (best,))
     if not cited and problems:
         problems = [p for p in problems if p.kind != "coverage"] or [Problem("coverage", "no passage says this")]
-    return _Checked(sentence, kept, not problems, tuple(replace(p, sentence=sentence.text) for p in problems))
+    return _Checked(sentence, kept, tuple(replace(p, sentence=sentence.text) for p in problems))
+
+
+def _in_other_words(problems: Sequence[Problem]) -> bool:
+    """Whether all that is wrong is that the words differ."""
+    return bool(problems) and all(problem.kind == "coverage" for problem in problems)
+
+
+def _same_meaning(claim: str, places: Sequence[Span], meaning: Meaning) -> Span | None:
+    """The first place that says the same in other words, of those where nothing else is wrong."""
+    possible = [place for place in places if place.quote and _in_other_words(place.problems)]
+    logits = meaning(claim, [place.quote for place in possible]) if possible else []
+    return next((place for place, logit in zip(possible, logits, strict=True) if logit > 0), None)
 
 
 def _complete(sentence: str, question: str) -> str:
@@ -118,14 +157,24 @@ def _citation(checked: _Checked, span: Span) -> Citation:
     }
 
 
-def _with_marks(text: str, checked: Sequence[_Checked]) -> str:
-    """The text with a mark in each verified sentence that had none, before its full stop."""
-    for item in reversed(checked):
-        if item.sentence.numbers or not item.spans:
-            continue
-        at = item.sentence.end
-        while at > item.sentence.start and text[at - 1] in _STOPS + _CLOSERS:
-            at -= 1
-        blank = " " if text[at - 1 : at].isascii() else ""
-        text = f"{text[:at]}{blank}[{item.spans[0].block['n']}]{text[at:]}"
-    return text
+def _with_marks(text: str, checked: Sequence[_Checked]) -> tuple[str, tuple[Claim, ...]]:
+    """The text with a mark in each verified sentence that had none, before its full stop; and where each claim is."""
+    claims, written, last = [], "", 0
+    for item in checked:
+        sentence = item.sentence
+        written += text[last : sentence.start]
+        start = len(written)
+        written += _marked(text[sentence.start : sentence.end], item)
+        last = sentence.end
+        claims.append(Claim(start, len(written), sentence.text, item.verified, item.problems))
+    return written + text[last:], tuple(claims)
+
+
+def _marked(shown: str, item: _Checked) -> str:
+    if item.sentence.numbers or not item.spans:
+        return shown
+    at = len(shown)
+    while at > 0 and shown[at - 1] in _STOPS + _CLOSERS:
+        at -= 1
+    blank = " " if shown[at - 1 : at].isascii() else ""
+    return f"{shown[:at]}{blank}[{item.spans[0].block['n']}]{shown[at:]}"

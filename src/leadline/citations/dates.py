@@ -22,6 +22,12 @@ _MONTH_NAMES = (
 )
 _MONTHS = {name: number + 1 for number, names in enumerate(_MONTH_NAMES) for name in names.split(" ")}
 _NAME = "(?P<name>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+# Names of months that are one also without a day or a year: March and May only where a word before says so.
+_ALONE = (
+    r"(?P<name>January|February|April|June|July|August|September|October|November|December|Januar|Februar|März|Juni|Juli"
+    r"|Oktober|Dezember)\b(?! [A-Z])|(?:[Ii]n|[Ss]ince|[Bb]y|[Uu]ntil|[Dd]uring|[Ee]arly|[Ll]ate|[Mm]id) "
+    r"(?P<weak>March|May)\b(?! [A-Z])"
+)
 _YEAR = r"(?P<year>[12]\d{3})(?!\d)"
 _DAY = r"(?P<day>[0-3]?\d)"
 _FORMS = tuple(
@@ -33,6 +39,7 @@ _FORMS = tuple(
         rf"(?<!\d){_DAY}(?:st|nd|rd|th|er|\.)?(?: of| de)? {_NAME}(?:,?(?: de| of)? {_YEAR})?",
         rf"\b{_NAME} (?:the )?{_DAY}(?:st|nd|rd|th)?(?!\d)(?:,? {_YEAR})?",
         rf"\b{_NAME},?(?: de| of)? {_YEAR}",
+        rf"\b(?-i:{_ALONE})",
     )
 )
 
@@ -66,8 +73,8 @@ def _readings(match: re.Match[str]) -> tuple[tuple[int | None, int, int | None],
     if year is not None and year < 100:
         year += 2000 if year < 50 else 1900
     day = int(parts["day"]) if parts.get("day") else None
-    if parts.get("name"):
-        options = [(_MONTHS[parts["name"].casefold()], day)]
+    if name := parts.get("name") or parts.get("weak"):
+        options = [(_MONTHS[name.casefold()], day)]
     else:
         options = [(int(parts["month"]), day)]
         if parts.get("sign") == "/" and day is not None:

@@ -38,8 +38,7 @@ _OPENERS = frozenset(
     examples casualties members part parts half over under about approximately roughly nearly almost just still even
     every each all both any other another same different first second third last final current former recent long short
     people men women children students workers scientists researchers experts evidence research water air light heat
-    january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday""".split()
+    january february march april may june july august september october november december""".split()
 )
 _GERMAN = frozenset({"der", "die", "das", "und", "ist", "nicht", "ein", "eine", "wird", "mit", "für", "den", "dem"})
 

@@ -6,11 +6,13 @@ wrong, what fails one is not supported word for word.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
 from leadline.analysis import Analyzer
+from leadline.citations.contrasts import contradicted
 from leadline.citations.dates import take_dates
 from leadline.citations.markers import parse_markers
 from leadline.citations.names import Mentions, names, written_out
@@ -18,7 +20,9 @@ from leadline.citations.negation import denies
 from leadline.citations.quantities import Quantity, quantities
 from leadline.citations.wordforms import base_form
 
-ProblemKind = Literal["number", "date", "name", "negation", "quotation", "coverage", "unknown_source"]
+ProblemKind = Literal[
+    "number", "date", "name", "negation", "quotation", "coverage", "opposite", "unknown_source", "critic"
+]
 # Of a sentence's content words, the share that the cited place must have too.
 MIN_COVERAGE = 0.5
 # The same without names and figures: what is said of them.
@@ -49,6 +53,7 @@ def check_sentence(sentence: str, span_text: str, *, context: str = "") -> list[
         *_dates_and_numbers(sentence, span_text, context),
         *_names(sentence, span_text, context),
         *_negation(sentence, span_text),
+        *_opposites(sentence, span_text),
         *_quotations(sentence, f"{span_text}\n{context}"),
         *_coverage(sentence, span_text),
     ]
@@ -72,18 +77,25 @@ def content_terms(text: str) -> list[str]:
     return list(_content_terms(text))
 
 
+def said_terms(sentence: str) -> list[str]:
+    """The content words without names and figures, which have rules of their own: what is said of them."""
+    own_rules = {term for name in names(sentence) for term in _analyzer().terms(name.text)}
+    own_rules |= {term for quantity in quantities(sentence) for term in _analyzer().terms(quantity.text)}
+    return [term for term in content_terms(sentence) if term not in own_rules]
+
+
 def coverage(sentence: str, span_text: str) -> float:
     """The share of the sentence's content words that the text has, from 0 to 1; 1 where there are none."""
     return _share(content_terms(sentence), span_text)
 
 
-def _share(wanted: list[str], span_text: str) -> float:
-    return 1 - len(_missing(wanted, span_text)) / len(wanted) if wanted else 1.0
+def _share(wanted: Sequence[str], span_text: str) -> float:
+    return 1 - len(missing_terms(wanted, span_text)) / len(wanted) if wanted else 1.0
 
 
-def _missing(wanted: list[str], span_text: str) -> list[str]:
+def missing_terms(wanted: Sequence[str], span_text: str) -> list[str]:
     """The terms that the text has neither as they are nor with another ending (discovery, discovered)."""
-    there = _terms_of(span_text)
+    there = terms_of(span_text)
     beginnings = frozenset(term[:_ROOT] for term in there if len(term) >= _ROOT)
     return [t for t in wanted if t not in there and (t[:_ROOT] not in beginnings or not t.isalpha())]
 
@@ -100,7 +112,8 @@ def _content_terms(text: str) -> tuple[str, ...]:
 
 # Every sentence of an answer is held against the same few passages.
 @lru_cache(maxsize=1024)
-def _terms_of(text: str) -> frozenset[str]:
+def terms_of(text: str) -> frozenset[str]:
+    """Every term of a text in the analyser's form, irregular forms as their base."""
     return frozenset(map(base_form, _analyzer().terms(text)))
 
 
@@ -179,6 +192,11 @@ def _negation(sentence: str, span_text: str) -> list[Problem]:
     return [Problem("negation", opposite)] if opposite else []
 
 
+def _opposites(sentence: str, span_text: str) -> list[Problem]:
+    word = contradicted(sentence, span_text)
+    return [Problem("opposite", word)] if word else []
+
+
 def _quotations(sentence: str, text: str) -> list[Problem]:
     there = _verbatim(text)
     quoted = ["".join(match) for match in _QUOTED.findall(sentence)]
@@ -187,13 +205,10 @@ def _quotations(sentence: str, text: str) -> list[Problem]:
 
 def _coverage(sentence: str, span_text: str) -> list[Problem]:
     """Names and figures have rules of their own, so what is said of them counts once more without them."""
-    wanted = content_terms(sentence)
-    own_rules = {term for name in names(sentence) for term in _analyzer().terms(name.text)}
-    own_rules |= {term for quantity in quantities(sentence) for term in _analyzer().terms(quantity.text)}
-    said = [term for term in wanted if term not in own_rules]
+    wanted, said = content_terms(sentence), said_terms(sentence)
     if _share(wanted, span_text) >= MIN_COVERAGE and _share(said, span_text) >= MIN_COVERAGE_OF_SAID:
         return []
-    return [Problem("coverage", " ".join(_missing(wanted, span_text)))]
+    return [Problem("coverage", " ".join(missing_terms(wanted, span_text)))]
 
 
 def _without_marks(text: str) -> str:

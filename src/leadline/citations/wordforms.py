@@ -37,8 +37,9 @@ _PLACES = """france french|china chinese|spain spanish|britain british uk|englan
 |ireland irish|wales welsh|netherlands holland dutch|switzerland swiss|greece greek|poland polish|denmark danish
 |sweden swedish|finland finnish|turkey turkish|norway norwegian|portugal portuguese|normandy norman|rome roman
 |soviet ussr|u.s usa america american|germany german deutschland|philippines filipino|iraq iraqi|israel israeli
-|pakistan pakistani|iceland icelandic|cyprus cypriot|thailand thai|venice venetian|vienna viennese|naples neapolitan|europe european eu
-|catholicism catholic|protestantism protestant|islam islamic muslim|judaism jewish|christianity christian"""
+|pakistan pakistani|iceland icelandic|cyprus cypriot|thailand thai|venice venetian|vienna viennese|naples neapolitan
+|europe european eu|catholicism catholic|protestantism protestant|islam islamic muslim
+|judaism jewish|christianity christian"""
 _PLACE = {form: forms.split()[0] for forms in _PLACES.replace("\n", " ").split("|") for form in forms.split()}
 
 

@@ -5,7 +5,9 @@ Knows what stands in for what. Knows no node. Making the dependencies loads noth
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
+from leadline.citations import MeaningByLikeness, check_answer
 from leadline.config import Settings
 from leadline.errors import LeadlineError, ModelUnavailable
 from leadline.graph.build import Dependencies
@@ -15,6 +17,8 @@ from leadline.knowledge.web_cache import WebCache
 from leadline.models import open_reranker
 from leadline.models.base import ChatModel, Reranker
 from leadline.models.chat import open_chat
+from leadline.models.likeness import TokenLikeness
+from leadline.models.minilm import MiniLM
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
 from leadline.nodes.record import retrieval_settings, without_folder
@@ -26,6 +30,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
     """The dependencies of the product: the library's legs, the models and the web that the settings name."""
     ranking = open_reranker(settings.reranker_model, library.embedder)
     embedded = ranking if settings.reranker_model == "embedded" else open_reranker("embedded", library.embedder)
+    encoder = library.embedder if isinstance(library.embedder, MiniLM) else MiniLM()
     quoting = _WithStandIn(ranking, embedded)
 
     async def reranker() -> Reranker:
@@ -59,6 +64,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         read_pages=_page_reader(settings, library),
         web_before=WebCache(library.catalog, settings.web_provider, settings.web_cache_hours),
         ask_consent=ask_consent,
+        check=partial(check_answer, meaning=MeaningByLikeness(TokenLikeness(encoder))),
     )
 
 
