@@ -15,6 +15,8 @@ from leadline.prompts.orders import orders_among
 VALUES = {
     "answer": {"evidence": "E", "question": "Q"},
     "rewrite": {"question": "Q", "tried": "T", "found": "F", "missing": "M"},
+    "repair": {"evidence": "E", "question": "Q", "sentences": "S"},
+    "critic": {"evidence": "E", "question": "Q", "sentences": "S"},
     "standalone": {"conversation": "C", "question": "Q"},
 }
 

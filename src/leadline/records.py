@@ -13,7 +13,7 @@ Evidence = Literal["relevant", "irrelevant", "unranked", "nothing"]
 Grounding = Literal["grounded", "ungrounded", "no_answer", "unverified", "not_attempted", "not_applicable"]
 Action = Literal["finish", "retry", "escalate", "abstain"]
 Status = Literal["answered", "abstained", "interrupted", "error"]
-Flag = Literal["weak_evidence", "unverified", "unranked"]
+Flag = Literal["weak_evidence", "unverified", "unranked", "shortened"]
 Route = Literal["search", "direct"]
 
 

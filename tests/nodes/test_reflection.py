@@ -1,11 +1,13 @@
 """The reflection node: what it gathers for the decision, and what it does with it."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from leadline.errors import ChatFailed
 from leadline.nodes.allowance import remedies
+from leadline.nodes.checking import check_draft
 from leadline.nodes.outcome import Facts
 from leadline.nodes.reflection import reflection
 
@@ -40,7 +42,7 @@ def reflect(bench: Any) -> Any:
         return await reflection(
             state,
             bench.runtime(**knobs),
-            check=check,
+            check=partial(check_draft, check=check, chat=opens(chat), sentence_scorer=None),
             chat=opens(chat),
             facts=facts,
             left=lambda state, context: remedies(state, context, web_reachable=web, now=2.0),

@@ -28,6 +28,7 @@ DOUBTS = {
     "weak_evidence": "Weak evidence: the passages are judged not to answer the question; check them.",
     "unverified": "Not verified: the check of the answer against its sources could not be made.",
     "unranked": "Not ranked: the passages could not be judged, only found.",
+    "shortened": "Shortened: what the draft said without support in the passages was rewritten or left out.",
 }
 
 

@@ -20,6 +20,7 @@ from leadline.models.base import Reranker
 from leadline.nodes.aggregator import aggregator
 from leadline.nodes.allowance import remedies
 from leadline.nodes.asking import OpenChat
+from leadline.nodes.checking import CheckAnswer, check_draft
 from leadline.nodes.compressor import CountTokens, compressor
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.hybrid import Retrievers, hybrid
@@ -27,7 +28,7 @@ from leadline.nodes.origins import StillThere
 from leadline.nodes.outcome import Facts
 from leadline.nodes.planner import planner
 from leadline.nodes.reasoning import reasoning
-from leadline.nodes.reflection import CheckAnswer, reflection
+from leadline.nodes.reflection import reflection
 from leadline.nodes.reranker import ZeroPoints, reranker
 from leadline.nodes.web import AskConsent, FoundBefore, ReadPages, web
 from leadline.state import RAGInput, RAGState
@@ -87,7 +88,7 @@ def build_graph(deps: Dependencies) -> Graph:
     write = partial(reasoning, chat=deps.chat, sentence_scorer=deps.sentence_scorer)
     reflect = partial(
         reflection,
-        check=deps.check,
+        check=partial(check_draft, check=deps.check, chat=deps.chat, sentence_scorer=deps.sentence_scorer),
         chat=deps.chat,
         facts=deps.facts,
         left=deps.left,

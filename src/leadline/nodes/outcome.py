@@ -31,12 +31,16 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A draft after its check: the text with only real markers, what it cites, and how it and its evidence stand."""
+    """A draft after its check: the text with only real markers, what it cites, and how it and its evidence stand.
+
+    `changes` says what of the draft was rewritten or left out, "" for nothing.
+    """
 
     text: str
     citations: Sequence[Citation]
     grounding: Grounding
     evidence: Evidence
+    changes: str = ""
 
 
 def result_of(

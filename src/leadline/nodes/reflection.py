@@ -4,21 +4,20 @@ Knows the decision table only as a function of its inputs, and gathers those inp
 check of the answer, the remedies left. A check that fails means unverified, never grounded.
 """
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from leadline.citations import AnswerCheck
 from leadline.config import RunContext
 from leadline.decision import Decision, Remedies, decide
 from leadline.errors import ModelError
 from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
 from leadline.nodes.allowance import drafted_before, is_new, llm_allowed, wider
 from leadline.nodes.asking import OpenChat, ask_for_line
+from leadline.nodes.checking import CheckDraft
 from leadline.nodes.origins import answer_message, made_from, origins_of
 from leadline.nodes.outcome import NEAREST, Checked, Facts, nearest_documents, result_of, verdict_of
 from leadline.nodes.progress import degrade, emit, overwrite
@@ -39,23 +38,18 @@ from leadline.state import (
 )
 
 
-class CheckAnswer(Protocol):
-    """Checks each sentence of an answer against the spans it cites."""
-
-    def __call__(self, answer: str, evidence: Sequence[EvidenceBlock], question: str) -> AnswerCheck: ...
-
-
 async def reflection(
     state: RAGState,
     runtime: Runtime[RunContext],
     *,
-    check: CheckAnswer,
+    check: CheckDraft,
     chat: OpenChat,
     facts: Callable[[], Awaitable[Facts]],
     left: Callable[[RAGState, RunContext], Remedies],
 ) -> RAGUpdate:
     """Writes the verdict, and either the next search or the result. A finished run keeps no passage in its state."""
-    checked, degraded = await _checked(state, runtime, check)
+    checked, spent, degraded = await _checked(state, runtime, check)
+    state = {**state, "usage": add_usage(state.get("usage", {}), spent)}
     decision = decide(
         checked.evidence,
         checked.grounding,
@@ -64,6 +58,11 @@ async def reflection(
         legs_failed=_legs_failed(state),
         strict=state.get("strict", False),
     )
+    if decision.status == "answered" and checked.changes:
+        decision = replace(
+            decision, reason=f"{decision.reason} {checked.changes}", flags=(*decision.flags, "shortened")
+        )
+        emit(runtime, RetractEvent(reason=checked.changes))
     if decision.status != "answered" and state.get("answer"):
         emit(runtime, RetractEvent(reason=decision.reason))
     update: RAGUpdate
@@ -81,27 +80,30 @@ async def reflection(
         }
         update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
+    update["usage"] = add_usage(update.get("usage", {}), spent)
     update["verdict"] = verdict_of(decision, checked)
     if decision.status is None:
         update["path"] = [*state.get("path", []), update["verdict"]]
     return update
 
 
-async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckAnswer) -> tuple[Checked, list[str]]:
+async def _checked(
+    state: RAGState, runtime: Runtime[RunContext], check: CheckDraft
+) -> tuple[Checked, Usage, list[str]]:
     answer = state.get("answer", "")
     sign = evidence_sign(state.get("context", []))
     if state.get("route") == "direct":
-        return Checked(answer, (), "not_applicable", sign), []
+        return Checked(answer, (), "not_applicable", sign), Usage(), []
     if state.get("draft_status", "none") == "none":
-        return Checked("", (), _of_earlier_draft(state), sign), []
+        return Checked("", (), _of_earlier_draft(state), sign), Usage(), []
     if not answer.strip():
-        return Checked("", (), "no_answer", sign), []
-    evidence = [block for block in state.get("evidence", []) if block["sentences"]]
+        return Checked("", (), "no_answer", sign), Usage(), []
     try:
-        found = await asyncio.to_thread(check, answer, evidence, state["question"])
-        return Checked(found.text, tuple(found.citations), found.grounding, sign), []
+        done = await check(state, runtime)
     except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
-        return Checked(answer, (), "unverified", sign), [degrade(runtime, "critic", error)]
+        return Checked(answer, (), "unverified", sign), Usage(), [degrade(runtime, "critic", error)]
+    found = done.check
+    return Checked(found.text, tuple(found.citations), done.grounding, sign, done.changes), done.usage, done.degraded
 
 
 def _of_earlier_draft(state: RAGState) -> Grounding:

@@ -17,8 +17,8 @@ _SYSTEM, _USER = "# System", "# User"
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 # The prompts' own tags, those of roles, those that models think between, and comments.
 _TAGS = re.compile(
-    r"<(?=\s*/?\s*(?:evidence|passage|question|conversation|found|tried|missing|system|user|assistant|developer|tool|"
-    r"think|thinking|thought|reasoning|instructions?)\b)|<(?=!--)",
+    r"<(?=\s*/?\s*(?:evidence|passage|question|conversation|found|tried|missing|sentences|system|user|assistant|developer|"
+    r"tool|think|thinking|thought|reasoning|instructions?)\b)|<(?=!--)",
     re.IGNORECASE,
 )
 _ROLE_SIGNS = re.compile(
