@@ -189,7 +189,7 @@ async def test_orders_in_documents_are_framed_in_every_prompt(
         system, user = (message["content"] for message in request["messages"])
         assert "BANANA" not in system
         assert not re.search(r"(?m)^\W*SYSTEM\s*:", user)
-        if "numbered passages" in system:
+        if system.startswith("You answer"):  # a repair has the sentence that obeyed
             assert "BANANA" not in user
             assert text in user
     assert run.result["status"] == ("abstained" if place == "content" else "answered")
