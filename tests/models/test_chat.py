@@ -202,6 +202,17 @@ async def test_a_refused_wish_is_left_out(chat_server: Any) -> None:
     assert usage.completion_tokens == 1
 
 
+async def test_a_length_by_its_new_name(chat_server: Any) -> None:
+    """Models that think take the bound by another name only: it is given by that one, at once and later."""
+    told = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    chat_server.script(Reply(status=400, message=told), says("ten"))
+    model = local(chat_server, retries=0)
+    for _ in range(2):
+        assert [delta.text async for delta in model.stream(ASK, max_tokens=9) if delta.text] == ["ten"]
+    assert [request.get("max_completion_tokens") for request in chat_server.requests] == [None, 9, 9]
+    assert "max_tokens" not in chat_server.requests[-1]
+
+
 @given(st.text(alphabet='{}[]":,truefalsegoundd \n`<>think/', max_size=80))
 def test_parsing_never_raises(text: str) -> None:
     """Whatever a model writes gives an object or a sentence about what is wrong."""

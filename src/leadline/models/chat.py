@@ -26,6 +26,8 @@ MAX_PAUSE_S = 20.0
 MESSAGE_TOKENS = 6
 # A server that doesn't keep to `max_tokens` is stopped here, counted in pieces.
 MAX_PIECES = 32_000
+# What models that think call `max_tokens`.
+_NEW_LENGTH = "max_completion_tokens"
 # Options that make a call better and that a server may refuse.
 _WISHES = ("temperature", "response_format", "stream_options", "num_ctx")
 
@@ -79,6 +81,7 @@ class LiteLLMChat:
         key = own.api_key if own else None
         self._served = ServedModel(self._api_base, model.partition("/")[2], key) if self._api_base else None
         self._refused: set[str] = set()
+        self._names: dict[str, str] = {}
         self._thinks_at_once = False
 
     @property
@@ -202,15 +205,17 @@ class LiteLLMChat:
             num_retries=0,
             max_retries=0,
             drop_params=True,
-            **{name: value for name, value in wishes.items() if self._may(name)},
+            **{self._names.get(name, name): value for name, value in wishes.items() if self._may(name)},
         )
         try:
             return await asyncio.wait_for(call, self._first_s)
         except litellm.exceptions.BadRequestError as error:
             refused = {name for name in _WISHES if name in wishes and self._may(name) and name in str(error)}
-            if not refused:
+            renamed = "max_tokens" in wishes and not self._names and _NEW_LENGTH in str(error)
+            if not (refused or renamed):
                 raise
             self._refused |= refused
+            self._names = {"max_tokens": _NEW_LENGTH} if renamed else self._names
         return await self._call(litellm, provider, messages, options)
 
     def _may(self, option: str) -> bool:
