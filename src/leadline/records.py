@@ -56,7 +56,8 @@ class EvidenceBlock(TypedDict):
     """A numbered passage as the writer sees it: `[n]` ↔ chunk_id, fixed before anything is dropped.
 
     `sentences` are (start, end, text) slices of the chunk's own text, in order, offsets into that text; what is
-    left out for the token budget is missing here and counted in `dropped`; the number stays.
+    left out is missing here and counted in `dropped`; the number stays. `orders` of those gave orders to a model, the
+    others had no room in the token budget.
     """
 
     n: int
@@ -64,6 +65,7 @@ class EvidenceBlock(TypedDict):
     sentences: list[tuple[int, int, str]]
     document: Document
     dropped: NotRequired[int]
+    orders: NotRequired[int]
 
 
 class Citation(TypedDict):
@@ -124,10 +126,11 @@ class Sighting(TypedDict):
 # What became of a candidate, from the best to the worst; `why` of its row says it in words.
 Fate = Literal[
     "cited",  # a sentence of the answer cites it, and the check confirms that
-    "check_failed",  # a sentence cites it that the check doesn't confirm
+    "check_failed",  # a sentence cites it, or did in the draft, that the check doesn't confirm
     "not_cited",  # the writer saw it
     "no_room",  # among the best, but the token budget had no room for a sentence of it
-    "below_zero",  # among the best, but no passage is above zero, so nothing was written from it
+    "orders",  # among the best, but all it holds are orders to a model
+    "below_zero",  # among the best, but no passage is above zero, and nothing of it is in the answer
     "not_written",  # among the best, but no answer was written from it for another reason
     "beyond_top",  # ranked behind the passages that are given to the writer
     "same_text",  # another candidate has the same text and stands for it

@@ -17,6 +17,7 @@ from leadline.cli.calibrate import calibrate
 from leadline.cli.command import USAGE
 from leadline.cli.display import print_error
 from leadline.cli.evaluate import abstention, retrieval
+from leadline.cli.explain import explain
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
 from leadline.cli.models import fetch
@@ -27,7 +28,7 @@ from leadline.cli.serve import serve
 from leadline.errors import ConfigError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(ingest, ask, search, replay),
+    *(ingest, ask, search, explain, replay),
     *(ls, rm, verify, reindex, stats, calibrate, serve),
 )
 EXIT_CODES = (

@@ -113,9 +113,9 @@ async def nearest_passages(library: "Library", collection: str, result: dict[str
     from leadline.errors import TextMissing
     from leadline.stores.base import Hit
 
-    if result["status"] != "abstained" or not result["context"]:
+    rows = [row for row in result["context"] if row["rank"] is not None][:NEAREST]
+    if result["status"] != "abstained" or not rows:
         return []
-    rows = result["context"][:NEAREST]
     hits = [Hit(row["chunk_id"], row["rerank_score"], rank) for rank, row in enumerate(rows)]
     try:
         return await (await library.collection(collection)).hydrate(hits, "nearest")

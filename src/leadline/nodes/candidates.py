@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leadline.citations.markers import parse_markers
 from leadline.knowledge.identity import hash_of
 from leadline.ranking import evidence_sign, is_scored, unite
 from leadline.records import Fate
@@ -71,6 +72,7 @@ class _Run:
         self.context = [_id(document) for document in state.get("context", [])]
         self.blocks = {block["chunk_id"]: block for block in state.get("evidence", [])}
         self.cited = [(citation["chunk_id"], citation["verified"]) for citation in citations]
+        self.drafted = {n for marker in parse_markers(state.get("answer", "")) for n in marker.numbers}
         self.hopeless = evidence_sign(documents) == "irrelevant"
 
     def fate(self, document: Document) -> tuple[Fate, str]:
@@ -78,26 +80,48 @@ class _Run:
         chunk_id, place = _id(document), f"ranked {self.rank[_id(document)] + 1} of {self.count}"
         block = self.blocks.get(chunk_id)
         if block is not None and block["sentences"]:
-            return self._shown(block)
+            return self._shown(document, block, place)
         if chunk_id not in self.context:
-            logit = document["rerank_score"]
-            below = f", and it is below zero ({logit:+.2f})" if is_scored(logit) and logit < 0 else ""
-            return "beyond_top", f"{place}: only the best {len(self.context)} go to the writer{below}"
+            return "beyond_top", f"{place}: only the best {len(self.context)} go to the writer{_below(document)}"
         if block is not None:
-            return "no_room", f"{place}: no room for it in the evidence's token budget"
+            return _withheld(block, place)
         if self.hopeless:
             return "below_zero", f"{place}: below zero ({document['rerank_score']:+.2f}), as every passage is"
         return "not_written", f"{place}: no answer was written from it"
 
-    def _shown(self, block: EvidenceBlock) -> tuple[Fate, str]:
-        shown, whole = sentences_of(block)
-        part = "" if shown == whole else f"; {shown} of its {whole} sentences fit into the token budget"
+    def _shown(self, document: Document, block: EvidenceBlock, place: str) -> tuple[Fate, str]:
+        number, part = f"[{block['n']}]", _part(block)
         confirmed = [verified for chunk_id, verified in self.cited if chunk_id == block["chunk_id"]]
         if any(confirmed):
-            return "cited", f"cited as [{block['n']}]{part}"
+            return "cited", f"cited as {number}{part}"
         if confirmed:
-            return "check_failed", f"cited as [{block['n']}], but the check doesn't confirm the sentence{part}"
-        return "not_cited", f"shown to the writer as [{block['n']}], not cited{part}"
+            return "check_failed", f"cited as {number}, but the check doesn't confirm the sentence{part}"
+        if block["n"] in self.drafted:
+            return "check_failed", f"the draft cited it as {number} in a sentence that the check doesn't confirm{part}"
+        if self.hopeless and not any(verified for _, verified in self.cited):
+            return "below_zero", f"{place}: below zero ({document['rerank_score']:+.2f}), as every passage is{part}"
+        return "not_cited", f"shown to the writer as {number}, not cited{_below(document)}{part}"
+
+
+def _withheld(block: EvidenceBlock, place: str) -> tuple[Fate, str]:
+    if block.get("orders", 0) and block.get("orders", 0) == block.get("dropped", 0):
+        return "orders", f"{place}: all of its sentences give orders to a model, so none is shown to one"
+    return "no_room", f"{place}: no room for it in the evidence's token budget"
+
+
+def _part(block: EvidenceBlock) -> str:
+    """How much of a passage was left out, and why; empty where the whole of it was shown."""
+    shown, whole = sentences_of(block)
+    orders = block.get("orders", 0)
+    why = [f"{orders} gave orders to a model"] if orders else []
+    if short := whole - shown - orders:
+        why.append(f"{short} had no room in the token budget")
+    return f"; {shown} of its {whole} sentences are shown: {', '.join(why)}" if why else ""
+
+
+def _below(document: Document) -> str:
+    logit = document["rerank_score"]
+    return f"; it is below zero ({logit:+.2f})" if is_scored(logit) and logit < 0 else ""
 
 
 def sentences_of(block: EvidenceBlock) -> tuple[int, int]:

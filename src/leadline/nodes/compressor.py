@@ -56,7 +56,7 @@ def _without_orders(block: EvidenceBlock) -> EvidenceBlock:
     """The block without sentences that give orders to a model: no writer is to see them, no quote to repeat them."""
     orders = orders_among([text for _, _, text in block["sentences"]])
     kept = [span for place, span in enumerate(block["sentences"]) if place not in orders]
-    return EvidenceBlock({**block, "sentences": kept, "dropped": len(orders)})
+    return EvidenceBlock({**block, "sentences": kept, "dropped": len(orders), "orders": len(orders)})
 
 
 def _numbered(
