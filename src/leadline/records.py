@@ -138,12 +138,21 @@ Fate = Literal[
 ]
 
 
+class SentenceCounts(TypedDict):
+    """How many sentences of a passage the writer was shown, how many had no room in the token budget, and how many
+    were left out since they give orders to a model."""
+
+    shown: int
+    no_room: int
+    orders: int
+
+
 class ContextRow(TypedDict):
     """One candidate of the run: who found it, how it was ranked, and what became of it. Holds none of its text.
 
     `fused_rank` and `rank` are its 0-based places after fusion and after the reranker; `rerank_score` is 0.0 where it
-    was not scored. `n` is its number in the evidence, `sentences` how many of its sentences the writer was shown and
-    how many it has. `same_as` is the chunk that stands for it. Not known, or not so: None.
+    was not scored. `n` is its number in the evidence. `same_as` is the chunk that stands for it. Not known, or not so:
+    None.
     """
 
     chunk_id: str
@@ -161,7 +170,7 @@ class ContextRow(TypedDict):
     fused_rank: int | None
     rank: int | None
     n: int | None
-    sentences: list[int] | None
+    sentences: SentenceCounts | None
     same_as: str | None
 
 

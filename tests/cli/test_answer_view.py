@@ -72,6 +72,29 @@ def test_a_score_not_given_is_not_a_number(capsys: pytest.CaptureFixture[str]) -
     assert "tides.md, page 3  (not scored)" in capsys.readouterr().out
 
 
+CUT = {"kept": True, "sentences": {"shown": 3, "no_room": 2, "orders": 0}}
+OUT = {"sentences": {"shown": 0, "no_room": 1, "orders": 0}}
+WHOLE = {"kept": True, "sentences": {"shown": 4, "no_room": 0, "orders": 1}}
+
+
+def test_what_had_no_room_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """How many sentences of how many passages the writer didn't see, and which setting makes room; else nothing."""
+    show_outcome(result(context=[{**ROW, **CUT}, {**ROW, **OUT}, {**ROW, **WHOLE}]), {})
+    out = capsys.readouterr().out
+    assert "Not all was read: 3 sentences of 2 passages had no room (LEADLINE_RUN__MAX_CONTEXT_TOKENS)." in out
+    show_outcome(result(context=[{**ROW, **WHOLE}]), {})
+    assert "Not all was read" not in capsys.readouterr().out
+
+
+def test_the_trace_says_what_became_of_the_best_candidates(capsys: pytest.CaptureFixture[str]) -> None:
+    """Logit, place, the legs that found it, and why; of many only the best, and how many more there are."""
+    with RunView(trace=True) as view:
+        view.end(result(context=[{**ROW, "page": 4, "why": "cited as [1]"}] * 10))
+    err = capsys.readouterr().err
+    assert err.count("-1.25  tides.md, page 4 (bm25 1): cited as [1]") == 8
+    assert "and 2 more candidates" in err
+
+
 def test_degraded_parts_are_shown_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """What failed stands below the answer, never inside it."""
     with RunView() as view:

@@ -78,7 +78,7 @@ def test_what_had_no_room_comes_behind_what_had(found: Any) -> None:
     rows = context_rows(state, [])
     assert [row["chunk_id"] for row in rows] == ["b", "c", "a"]
     assert of(rows)["a"]["fate"] == "no_room"
-    assert of(rows)["b"]["sentences"] == [1, 2]
+    assert of(rows)["b"]["sentences"] == {"shown": 1, "no_room": 1, "orders": 0}
     assert "1 of its 2 sentences are shown: 1 had no room" in of(rows)["b"]["why"]
 
 

@@ -24,6 +24,7 @@ from leadline.events import (
 )
 
 QUOTE_CHARS = 240
+TRACED = 8  # candidates in a trace
 DOUBTS = {
     "weak_evidence": "Weak evidence: the passages are judged not to answer the question; check them.",
     "unverified": "Not verified: the check of the answer against its sources could not be made.",
@@ -137,8 +138,23 @@ def show_outcome(result: dict[str, Any], lost: Mapping[str, str], nearest: Seque
         show_sources(result["citations"])
     for flag in result["flags"]:
         say(DOUBTS.get(flag, flag), style="yellow")
+    if note := left_out(result["context"]):
+        say(note, style="yellow")
     for part in result["degraded"]:
         say(f"Without {part}: {lost[part]}" if lost.get(part) else f"Without {part}.", style="yellow")
+
+
+def left_out(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What of the chosen passages the writer was not shown, for lack of room; empty where it saw all of them."""
+    cut = [count for row in rows if row.get("sentences") and (count := row["sentences"]["no_room"])]
+    if not cut:
+        return ""
+    sentences, passages = _count(sum(cut), "sentence"), _count(len(cut), "passage")
+    return f"Not all was read: {sentences} of {passages} had no room (LEADLINE_RUN__MAX_CONTEXT_TOKENS)."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 else "")
 
 
 def show_sources(citations: list[dict[str, Any]]) -> None:
@@ -177,6 +193,18 @@ def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
         say(f"  {step.node:<11}{step.seconds:8.3f} s  {ended}{plain(details, one_line=True)}", stderr=True)
     verdict = result["verdict"]
     say(f"  verdict: evidence {verdict['evidence']}, answer {verdict['grounding']} -> {verdict['action']}", stderr=True)
+    _trace_candidates(result["context"])
+
+
+def _trace_candidates(rows: Sequence[Mapping[str, Any]]) -> None:
+    """What the writer was to read, best first, and of how many."""
+    for row in rows[:TRACED]:
+        legs = ", ".join(f"{leg} {found['rank'] + 1}" for leg, found in row["found_by"].items())
+        name = plain(_place(row), one_line=True)
+        why = plain(row["why"], one_line=True)
+        say(f"  {score(row['rerank_score']):>10}  {name} ({legs}): {why}", stderr=True)
+    if len(rows) > TRACED:
+        say(f"  and {len(rows) - TRACED} more candidates: `leadline explain` shows all of them", stderr=True)
 
 
 def score(rerank_score: float) -> str:

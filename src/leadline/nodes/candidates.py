@@ -10,7 +10,7 @@ from typing import Any
 from leadline.citations.markers import parse_markers
 from leadline.knowledge.identity import hash_of
 from leadline.ranking import evidence_sign, is_scored, unite
-from leadline.records import Fate
+from leadline.records import Fate, SentenceCounts
 from leadline.state import Citation, ContextRow, Document, EvidenceBlock, Found, Leg, RAGState, Sighting
 
 
@@ -104,19 +104,20 @@ class _Run:
 
 
 def _withheld(block: EvidenceBlock, place: str) -> tuple[Fate, str]:
-    if block.get("orders", 0) and block.get("orders", 0) == block.get("dropped", 0):
+    counts = sentences_of(block)
+    if counts["orders"] and not counts["no_room"]:
         return "orders", f"{place}: all of its sentences give orders to a model, so none is shown to one"
     return "no_room", f"{place}: no room for it in the evidence's token budget"
 
 
 def _part(block: EvidenceBlock) -> str:
     """How much of a passage was left out, and why; empty where the whole of it was shown."""
-    shown, whole = sentences_of(block)
-    orders = block.get("orders", 0)
-    why = [f"{orders} gave orders to a model"] if orders else []
-    if short := whole - shown - orders:
-        why.append(f"{short} had no room in the token budget")
-    return f"; {shown} of its {whole} sentences are shown: {', '.join(why)}" if why else ""
+    counts = sentences_of(block)
+    why = [f"{counts['orders']} gave orders to a model"] if counts["orders"] else []
+    if counts["no_room"]:
+        why.append(f"{counts['no_room']} had no room in the token budget")
+    whole = sum((counts["shown"], counts["no_room"], counts["orders"]))
+    return f"; {counts['shown']} of its {whole} sentences are shown: {', '.join(why)}" if why else ""
 
 
 def _below(document: Document) -> str:
@@ -124,10 +125,11 @@ def _below(document: Document) -> str:
     return f"; it is below zero ({logit:+.2f})" if is_scored(logit) and logit < 0 else ""
 
 
-def sentences_of(block: EvidenceBlock) -> tuple[int, int]:
-    """How many sentences of the passage the writer was shown, and how many it has."""
-    shown = len(block["sentences"])
-    return shown, shown + block.get("dropped", 0)
+def sentences_of(block: EvidenceBlock) -> SentenceCounts:
+    """How many of its sentences the writer was shown, and why it wasn't the others."""
+    orders = block.get("orders", 0)
+    no_room = max(0, block.get("dropped", 0) - orders)
+    return SentenceCounts(shown=len(block["sentences"]), no_room=no_room, orders=orders)
 
 
 def _ranked_row(document: Document, run: _Run, trail: _Trail) -> ContextRow:
@@ -146,7 +148,7 @@ def _ranked_row(document: Document, run: _Run, trail: _Trail) -> ContextRow:
     if block is not None:
         row["kept"] = bool(block["sentences"])
         row["n"] = block["n"]
-        row["sentences"] = list(sentences_of(block))
+        row["sentences"] = sentences_of(block)
     return row
 
 
