@@ -154,13 +154,14 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         async with open_library(settings) as library:
             await ingest_paths(await library.collection(), [documents], settings)
         context = RunContext(llm=arguments.llm, web="never", max_retries=arguments.retries)
-        rows = []
+        attacks = await attacked(settings, arguments.llm) if arguments.attacks else {}
+        print(json.dumps(attacks, ensure_ascii=False), file=sys.stderr, flush=True)
+        rows: list[dict[str, Any]] = []
         async with open_app(settings) as app:
             for query in picked:
                 rows.append(await asked(app, query, context))
                 print(json.dumps(rows[-1], ensure_ascii=False), file=sys.stderr, flush=True)
-                keep(arguments, rows, {})
-        attacks = await attacked(settings, arguments.llm) if arguments.attacks else {}
+                keep(arguments, rows, attacks)
     return keep(arguments, rows, attacks)
 
 
