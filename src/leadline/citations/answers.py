@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from leadline.citations.markers import clean_answer
 from leadline.citations.meaning import Meaning
 from leadline.citations.no_answer import says_no_answer
-from leadline.citations.rules import Problem, check_sentence, content_terms
+from leadline.citations.rules import Problem, check_sentence, content_terms, stands_in
 from leadline.citations.sentences import Sentence, answer_sentences
-from leadline.citations.spans import NEAR, Span, best_span, block_context, standing
+from leadline.citations.spans import NEAR, Span, best_span, block_context, shown, standing
 from leadline.records import Citation, EvidenceBlock, Grounding
 
 _SHORT = 2  # content words; with fewer, a sentence says something only together with its question
@@ -94,7 +94,7 @@ def _language(text: str, evidence: Sequence[EvidenceBlock]) -> str:
 def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str, meaning: Meaning | None) -> _Checked:
     if _BARE.fullmatch(sentence.text):
         return _Checked(sentence, (), (Problem("coverage", "a bare yes or no can't be checked", sentence.text),))
-    claim = _complete(sentence.text, question)
+    claim = _complete(sentence.text, question, evidence)
     cited = [block for block in evidence if block["n"] in sentence.numbers]
     spans = [best_span(claim, block) for block in cited or evidence]
     if not spans:
@@ -130,9 +130,14 @@ def _same_meaning(claim: str, places: Sequence[Span], meaning: Meaning) -> Span 
     return next((place for place, logit in zip(possible, logits, strict=True) if logit > 0), None)
 
 
-def _complete(sentence: str, question: str) -> str:
-    """A short answer (a name, a number, yes) with the question it answers, since alone it says nothing."""
-    return sentence if len(content_terms(sentence)) > _SHORT else f"{question.rstrip('?？ ')}: {sentence}"
+def _complete(sentence: str, question: str, evidence: Sequence[EvidenceBlock]) -> str:
+    """A short answer (a name, a number, yes) with the question it answers, since alone it says nothing.
+
+    One that is a sentence of a passage, word for word, says something.
+    """
+    if len(content_terms(sentence)) > _SHORT or any(stands_in(sentence, shown(block)) for block in evidence):
+        return sentence
+    return f"{question.rstrip('?？ ')}: {sentence}"
 
 
 def _citation(checked: _Checked, span: Span) -> Citation:

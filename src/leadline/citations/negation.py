@@ -25,12 +25,13 @@ _NO_CUES = re.compile(
 # Words that deny without a negation: they can stand for one of the other side.
 _IMPLIED = re.compile(
     r"""\b(?:fail\w*|forb[ai]d\w*|prohibit\w*|prevent\w*|bann?(?:ed|s|ing)?|refus\w*|reject\w*|den(?:y|ies|ied|ying|ial)
-    |exempt\w*|avoid\w*|absen(?:t|ce)|impossib\w+|oppos\w+|protest\w*|stop(?:s|ped|ping)?|ceas\w+|lost|loses?|miss(?:ed|es)
+    |exempt\w*|avoid\w*|absen(?:t|ce)|impossib\w+|oppos(?:es?|ed|ing|ition)|protest\w*|stop(?:s|ped|ping)?|ceas\w+|lost|loses?|miss(?:ed|es)
     |un(?!der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|\w{4,}less|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 # The same for what a source leaves out of what it says; in an answer they affirm.
-_EXCEPTED = re.compile(r"\b(?:except\w*|besides|instead|rather than|other than|unlike|the only)\b", re.IGNORECASE)
+_EXCEPTED = re.compile(r"\b(?:except\w*|besides|instead|rather than|other than|unlike)\b", re.IGNORECASE)
+_PART = re.compile(r"[.!?;:,]\s")
 _BOUNDARY = re.compile(
     r"[.;:!?,)–—。！？；，、](?=\s|\Z|[^\x00-\x7f])|\s(?:but|however|whereas|while|although|though|because|"
     r"and|or|which|who|that|until|unless|if|aber|sondern|und|mais|et|pero|y)\s"
@@ -51,9 +52,10 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
     denied = frozenset(word for scope in theirs for word in scope)
     affirmed = frozenset(terms(_outside(text)))
     for scope in mine:
-        if _implied_near(scope, text, terms):
+        if _implied_near(scope, text, words, terms):
             continue
         opposite = any(f"{prefix}{word}" in there for prefix in _OPPOSITES for word in scope[:_HEAD])
+        opposite = opposite or any(f"{word}less" in there for word in scope[:_HEAD])
         said_of_another = affirmed.issuperset(scope) and not denied.issuperset(scope)
         if not opposite and (said_of_another or not denied.intersection(scope)):
             return " ".join(scope)
@@ -62,15 +64,23 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
         shared = [word for word in scope if word in words]
         if len(shared) < _SHARED * len(scope) or denying.intersection(scope):
             continue
-        if not affirmed.issuperset(shared) and not _IMPLIED.search(sentence):
+        if not affirmed.issuperset(shared) and not _implied(_IMPLIED, sentence, there, terms):
             return " ".join(scope)
     return ""
 
 
-def _implied_near(scope: tuple[str, ...], text: str, terms: Callable[[str], list[str]]) -> bool:
-    """Whether a word that denies without a negation stands in a sentence of the text with a word of the scope."""
-    parts = [part for part in re.split(r"(?<=[.!?;])\s", text) if _IMPLIED.search(part) or _EXCEPTED.search(part)]
-    return any(not frozenset(scope).isdisjoint(terms(part)) for part in parts)
+def _implied_near(scope: tuple[str, ...], text: str, words: frozenset[str], terms: Callable[[str], list[str]]) -> bool:
+    """Whether the text denies what the scope begins with by a word of its own, near it and not in the sentence."""
+    near = [part for part in _PART.split(text) if scope[0] in terms(part)]
+    excepted = [part[match.end() :] for part in near for match in _EXCEPTED.finditer(part)]
+    return any(_implied(_IMPLIED, part, words, terms) for part in near) or any(
+        words.intersection(terms(behind)[:_HEAD]) for behind in excepted
+    )
+
+
+def _implied(pattern: re.Pattern[str], text: str, other: frozenset[str], terms: Callable[[str], list[str]]) -> bool:
+    """Whether a word of `text` denies without a negation, one that the `other` side doesn't have as well."""
+    return any(other.isdisjoint(terms(match.group())) for match in pattern.finditer(text))
 
 
 def _scopes(text: str, terms: Callable[[str], list[str]]) -> list[tuple[str, ...]]:

@@ -26,7 +26,7 @@ ProblemKind = Literal[
 # Of a sentence's content words, the share that the cited place must have too.
 MIN_COVERAGE = 0.5
 # The same without names and figures: what is said of them.
-MIN_COVERAGE_OF_SAID = 0.25
+MIN_COVERAGE_OF_SAID = 0.34
 _ROOT = 5
 _QUOTED = re.compile(r"“([^”]+)”|„([^“”]+)[“”]|«\s*([^»]+?)\s*»|「([^」]+)」|(?<![\w\"])\"([^\"\n]+)\"(?!\w)")
 

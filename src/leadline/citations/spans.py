@@ -68,10 +68,11 @@ def block_context(block: EvidenceBlock) -> str:
     metadata = block["document"]["metadata"]
     headings = metadata.get("headings") or ()
     labels = [str(metadata.get(key) or "") for key in ("title", "file_name")]
-    return "\n".join([*([headings] if isinstance(headings, str) else map(str, headings)), *labels, _shown(block)])
+    return "\n".join([*([headings] if isinstance(headings, str) else map(str, headings)), *labels, shown(block)])
 
 
-def _shown(block: EvidenceBlock) -> str:
+def shown(block: EvidenceBlock) -> str:
+    """The sentences of the block that the writer saw."""
     return " ".join(text for _, _, text in block["sentences"])
 
 
