@@ -34,6 +34,8 @@ from leadline.state import Result
 log = logging.getLogger(__name__)
 
 PART: Final = "checkpointer"  # what a run does without, in `degraded`
+# Of the time there is: SQLite gives up first, so that nothing is stored after the run has said that it is not.
+_SHARE: Final = 0.8
 _STORE: Final = "The store of the conversations"
 
 Open = Callable[[], AbstractAsyncContextManager[Threads]]
@@ -237,7 +239,7 @@ def _info(stored: CheckpointTuple) -> ThreadInfo:
     asked = [message.text for message in messages if isinstance(message, HumanMessage)]
     return ThreadInfo(
         thread_id=stored.config["configurable"]["thread_id"],
-        collection=stored.metadata.get(COLLECTION, ""),
+        collection=str(stored.metadata.get(COLLECTION, "")),
         turns=len(asked),
         question=asked[0] if asked else "",
         updated_at=stored.checkpoint["ts"],
@@ -262,7 +264,7 @@ async def open_threads(settings: Settings, *, busy_s: float | None = None) -> As
     path = threads_path(settings)
     if path is not None:
         await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
-        async with open_sqlite(path, busy_s=wait_s) as in_file:
+        async with open_sqlite(path, busy_s=_SHARE * wait_s) as in_file:
             yield in_file
         return
     assert settings.threads_url is not None, "conversations without a file are in a database"

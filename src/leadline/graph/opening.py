@@ -19,6 +19,7 @@ from leadline.models.base import ChatModel, Reranker
 from leadline.models.chat import open_chat
 from leadline.models.likeness import TokenLikeness
 from leadline.models.minilm import MiniLM
+from leadline.models.watched import Watched
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
 from leadline.nodes.record import retrieval_settings, without_folder
@@ -29,6 +30,8 @@ from leadline.web import PageFetcher, open_search
 def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsent | None = None) -> Dependencies:
     """The dependencies of the product: the library's legs, the models and the web that the settings name."""
     ranking = open_reranker(settings.reranker_model, library.embedder)
+    if settings.reranker_model != "embedded":
+        ranking = Watched(ranking, settings.rerank_timeout_s)
     embedded = ranking if settings.reranker_model == "embedded" else open_reranker("embedded", library.embedder)
     encoder = library.embedder if isinstance(library.embedder, MiniLM) else MiniLM()
     quoting = _WithStandIn(ranking, embedded)
@@ -59,6 +62,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         chat=chat,
         facts=facts,
         still_there=library.still_there,
+        rerank_timeout_s=settings.rerank_timeout_s,
         zero_points=library.calibrations.zero,
         search=open_search(settings),
         read_pages=_page_reader(settings, library),

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from leadline.deadline import Patience
 from leadline.errors import StoreError
 from leadline.knowledge.opened import BuildReplaced, Opened
 from leadline.models.base import Embedder
@@ -21,11 +22,19 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+LEG_TIMEOUT_S = 20.0
+
 
 class Current:
-    """Gives out the open indexes; opens new ones with `reopen` when the catalog names others than those."""
+    """Gives out the open indexes; opens new ones with `reopen` when the catalog names others than those.
 
-    def __init__(self, opened: Opened, reopen: Callable[[], Awaitable[Opened]]) -> None:
+    `leg_timeout_s` is how long a search waits for one of them.
+    """
+
+    def __init__(
+        self, opened: Opened, reopen: Callable[[], Awaitable[Opened]], *, leg_timeout_s: float = LEG_TIMEOUT_S
+    ) -> None:
+        self.patience = Patience(leg_timeout_s)
         self._opened = opened
         self._reopen = reopen
         self._users: Counter[int] = Counter()  # by identity

@@ -13,6 +13,7 @@ from leadline.knowledge import opening
 from leadline.knowledge.base import KnowledgeBase
 from leadline.knowledge.calibrations import Calibrations
 from leadline.knowledge.current import Current
+from leadline.knowledge.degraded import Degraded
 from leadline.knowledge.gate import Gate
 from leadline.knowledge.manifest import check_content, settings_of
 from leadline.knowledge.opened import Opened
@@ -44,6 +45,8 @@ class Library:
         self._stack = stack
         self._opening = asyncio.Lock()
         self._collections: dict[str, KnowledgeBase] = {}
+        self._degraded = Degraded(self._open_for_search, patience_s=settings.leg_timeout_s)
+        stack.push_async_callback(self._degraded.close)
 
     async def collections(self) -> list[str]:
         """The names of all collections; `default` is always one."""
@@ -67,8 +70,11 @@ class Library:
             return self._collections[name]
 
     async def retrievers(self, collection: str = DEFAULT) -> dict[str, Retriever]:
-        """Leg → retriever, of the collection."""
-        return (await self.collection(collection)).retrievers()
+        """Leg → retriever, of the collection.
+
+        Where an index of it can't be opened, the others can be searched all the same, and that leg raises why.
+        """
+        return await self._degraded.retrievers(collection, self.collection)
 
     async def sources(self, collection: str = DEFAULT) -> list[SourceInfo]:
         """The sources of a collection, without opening its indexes. Raises CollectionUnknown."""
@@ -115,9 +121,13 @@ class Library:
     async def _open(self, name: str) -> KnowledgeBase:
         opened = await opening.open_collection(name, self.settings, self.catalog, self.embedder, self.gate)
         problems = await opening.finish_and_compare(opened, self.settings)
-        current = Current(opened, lambda: self._reopen(name))
+        current = Current(opened, lambda: self._reopen(name), leg_timeout_s=self.settings.leg_timeout_s)
         self._stack.push_async_callback(current.close)
         return KnowledgeBase(current, problems)
+
+    async def _open_for_search(self, name: str) -> Current:
+        opened = await opening.open_for_search(name, self.settings, self.catalog, self.embedder, self.gate)
+        return Current(opened, lambda: self._reopen(name), leg_timeout_s=self.settings.leg_timeout_s)
 
     async def _reopen(self, name: str) -> Opened:
         """The collection with indexes that another process has built meanwhile, with whatever settings."""

@@ -1,13 +1,14 @@
 """Opens the indexes of one collection, and brings them in step with the catalog."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from leadline.analysis import Analyzer
 from leadline.config import Settings
+from leadline.deadline import within
 from leadline.errors import StoreDamaged
 from leadline.knowledge import places
 from leadline.knowledge.changes import replay
@@ -94,27 +95,88 @@ async def open_content(name: str, settings: Settings, catalog: Catalog) -> Async
 async def _open_legs(
     name: str, settings: Settings, catalog: Catalog, builds: Mapping[str, int], stack: AsyncExitStack
 ) -> Legs:
+    open_leg = await _leg_opener(name, settings, catalog, builds, stack)
+    graph = await open_leg("graph")
+    vector = await open_leg("vector")
+    return Legs(vector, vector if is_joint(settings) else await open_leg("bm25"), graph)
+
+
+async def _leg_opener(
+    name: str, settings: Settings, catalog: Catalog, builds: Mapping[str, int], stack: AsyncExitStack
+) -> Callable[[str], Awaitable[Any]]:
+    """What opens the index of a leg, to be closed with the stack."""
     own = await asyncio.to_thread(identity, catalog)
-    graph = await stack.enter_async_context(open_graph_store(catalog, places.graph_key(name, builds["graph"])))
     analyzer = Analyzer(settings.stemmer)
 
-    def at(leg: str) -> dict[str, Any]:
+    def store_of(leg: str) -> Any:
+        if leg == "graph":
+            return open_graph_store(catalog, places.graph_key(name, builds["graph"]))
         place = (name, leg, builds[leg])
-        return {"path": places.folder(settings.data_dir, *place), "index": places.index_name(own, *place)}
-
-    with _repairable(at("vector")["path"]):
-        options = settings.vector_options
+        at: dict[str, Any] = {
+            "path": places.folder(settings.data_dir, *place),
+            "index": places.index_name(own, *place),
+        }
+        if leg == "bm25":
+            return open_lexical_store(
+                settings.lexical_backend, analyzer=analyzer, options=settings.lexical_options, **at
+            )
         if is_joint(settings):
-            joint = open_joint_store(settings.vector_backend, analyzer=analyzer, options=options, **at("vector"))
-            await stack.enter_async_context(joint)
-            return Legs(joint, joint, graph)
-        vector = open_vector_store(settings.vector_backend, options=options, **at("vector"))
-        await stack.enter_async_context(vector)
-    with _repairable(at("bm25")["path"]):
-        options = settings.lexical_options
-        lexical = open_lexical_store(settings.lexical_backend, analyzer=analyzer, options=options, **at("bm25"))
-        await stack.enter_async_context(lexical)
-    return Legs(vector, lexical, graph)
+            return open_joint_store(settings.vector_backend, analyzer=analyzer, options=settings.vector_options, **at)
+        return open_vector_store(settings.vector_backend, options=settings.vector_options, **at)
+
+    async def open_leg(leg: str) -> Any:
+        with _repairable(places.folder(settings.data_dir, name, leg, builds[leg])):
+            return await stack.enter_async_context(store_of(leg))
+
+    return open_leg
+
+
+async def open_for_search(name: str, settings: Settings, catalog: Catalog, embedder: Embedder, gate: Gate) -> Opened:
+    """The collection as far as it can be opened, for searching only. A leg that can't be opened says why when searched.
+
+    Raises StoreError where none can be opened, or the texts can't.
+    """
+    builds = await asyncio.to_thread(current_builds, catalog, name)
+    check_manifests(
+        name,
+        await asyncio.to_thread(stored_manifests, catalog, name),
+        await asyncio.to_thread(manifests_for, settings, embedder),
+    )
+    async with AsyncExitStack() as stack:
+        open_leg = await _leg_opener(name, settings, catalog, builds, stack)
+
+        async def opened_or_not(leg: str) -> Any:
+            async def opening() -> Any:
+                store = await open_leg(leg)
+                await (store.ensure_ready(embedder.dimension) if leg == "vector" else store.ensure_ready())
+                return store
+
+            try:
+                return await within(settings.leg_timeout_s, opening(), f"The opening of the leg {leg}")
+            except Exception as error:  # noqa: BLE001 - a named degrade point: the other legs can be searched
+                return Unopened(error)
+
+        vector = await opened_or_not("vector")
+        bm25 = vector if is_joint(settings) else await opened_or_not("bm25")
+        graph = await opened_or_not("graph")
+        legs = Legs(vector, bm25, graph)
+        if isinstance(vector, Unopened) and isinstance(bm25, Unopened) and isinstance(graph, Unopened):
+            raise vector.error
+        content = await stack.enter_async_context(open_content(name, settings, catalog))
+        return Opened(name, catalog, embedder, gate, legs, content, builds, finish, stack.pop_all())
+
+
+class Unopened:
+    """In the place of an index that could not be opened: whatever is asked of it raises why."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __getattr__(self, _: str) -> Callable[..., Awaitable[Any]]:
+        async def refuse(*_: Any, **__: Any) -> Any:
+            raise self.error
+
+        return refuse
 
 
 def _are_there(settings: Settings, name: str, builds: Mapping[str, int]) -> bool:

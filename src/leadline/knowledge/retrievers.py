@@ -5,13 +5,15 @@ Knows how many hits to ask for so that enough of them are live. Doesn't rank: th
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from leadline.deadline import Patience, within
 from leadline.errors import TextMissing
-from leadline.knowledge.current import Current
+from leadline.knowledge.current import LEG_TIMEOUT_S, Current
 from leadline.knowledge.opened import Opened
 from leadline.records import Document, Found
 from leadline.stores.base import Hit, Retriever, Where
@@ -83,6 +85,7 @@ class GraphRetriever:
         return await opened.legs.graph.search(query, k=k, where=where)
 
 
+STEPS = 4  # of a search, of which each may take as long as a leg: indexes, texts, more texts, and the catalog
 OWN = (VectorRetriever, LexicalRetriever, GraphRetriever)
 
 
@@ -90,6 +93,7 @@ async def search_all(
     retrievers: Mapping[str, Retriever], query: str, *, k: int, where: Where | None = None
 ) -> dict[str, list[Document] | BaseException]:
     """What each retriever finds, asked all at once; its exception where it fails, which is the others' no concern.
+    So is one that takes too long: its exception is a TimeoutError.
 
     As if each were asked by its `search`, but the texts of what a collection's own legs found come in one batch.
     """
@@ -97,8 +101,11 @@ async def search_all(
     together = cast("dict[str, Leg]", own) if len({id(cast("Leg", leg).current) for leg in own.values()}) == 1 else {}
     alone = {name: leg for name, leg in retrievers.items() if name not in together}
     first, *rest = await asyncio.gather(
-        _search_together(list(together.values()), query, k, where),
-        *(leg.search(query, k=k, where=where) for leg in alone.values()),
+        _all_own(list(together.values()), query, k, where),
+        *(
+            _patience_with(leg).wait(f"The leg {name}", leg.search(query, k=k, where=where))
+            for name, leg in alone.items()
+        ),
         return_exceptions=True,
     )
     found: dict[str, list[Document] | BaseException] = dict(zip(alone, cast("list[Any]", rest), strict=True))
@@ -107,6 +114,19 @@ async def search_all(
     else:
         found |= dict(zip(together, cast("list[Any]", first), strict=True))
     return {name: found[name] for name in retrievers}
+
+
+_patience: weakref.WeakKeyDictionary[Retriever, Patience] = weakref.WeakKeyDictionary()
+
+
+def _patience_with(leg: Retriever) -> Patience:
+    """With a leg of the collection's own, that of the collection; another has its own for as long as it is there."""
+    if type(leg) in OWN:
+        return cast("Leg", leg).current.patience
+    try:
+        return _patience.setdefault(leg, Patience(LEG_TIMEOUT_S))
+    except TypeError:  # one that nothing can be kept beside
+        return Patience(LEG_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +160,30 @@ async def _search(leg: Leg, query: str, k: int, where: Where | None) -> list[Doc
         return await _live(opened, leg, query, k, where)
 
 
+async def _all_own(
+    legs: Sequence[Leg], query: str, k: int, where: Where | None
+) -> list[list[Document] | BaseException]:
+    """`_search_together`, also where the catalog hangs, which each leg asks."""
+    if not legs:
+        return []
+    longest = STEPS * legs[0].current.patience.seconds
+    return await within(longest, _search_together(legs, query, k, where), "The collection")
+
+
 async def _search_together(
     legs: Sequence[Leg], query: str, k: int, where: Where | None
 ) -> list[list[Document] | BaseException]:
     """One answer, or exception, a leg."""
-    if not legs:
-        return []
+    patience = legs[0].current.patience
     async with legs[0].current.use() as opened:
-        hits = await asyncio.gather(*(leg.hits(opened, query, k, where) for leg in legs), return_exceptions=True)
+        hits = await asyncio.gather(
+            *(patience.wait(f"The leg {leg.name}", leg.hits(opened, query, k, where)) for leg in legs),
+            return_exceptions=True,
+        )
         wanted = [hit for found in hits if not isinstance(found, BaseException) for hit in found]
         fetched: _Fetched | None = None
         with suppress(Exception):  # a named degrade: one hit that can't be fetched is not the other legs' concern
-            fetched = await _fetch(opened, wanted)
+            fetched = await patience.wait("The store of the texts", _fetch(opened, wanted))
 
         async def answer(leg: Leg, found: list[Hit] | BaseException) -> list[Document]:
             if isinstance(found, BaseException):
@@ -160,7 +192,13 @@ async def _search_together(
                 return await _live(opened, leg, query, k, where)
             return (await _checked(opened, found, fetched, leg.name))[:k]
 
-        return await asyncio.gather(*map(answer, legs, hits), return_exceptions=True)
+        return await asyncio.gather(
+            *(
+                patience.wait(f"The text of the leg {leg.name}", answer(leg, found))
+                for leg, found in zip(legs, hits, strict=True)
+            ),
+            return_exceptions=True,
+        )
 
 
 async def _live(opened: Opened, leg: Leg, query: str, k: int, where: Where | None) -> list[Document]:
