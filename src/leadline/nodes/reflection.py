@@ -217,4 +217,6 @@ def _message(state: RAGState, runtime: Runtime[RunContext], result: Result) -> A
         origins = made_from(state, result["citations"], quoted=not runtime.context.llm)
     else:
         origins = origins_of(nearest_documents(state))  # they are named
-    return answer_message(result["answer"], answer_from=origins, question_from=state.get("question_from", []))
+    question_from = state.get("question_from", [])
+    asked = state["question"]
+    return answer_message(result["answer"], answer_from=origins, question_from=question_from, question=asked)
