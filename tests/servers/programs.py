@@ -1,5 +1,6 @@
 """Servers that are programs of their own: started, waited for until they answer, and ended."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -66,6 +67,33 @@ class Program:
             self._process.kill()
             self._process.wait()
             self._close_input()
+
+    def interrupt(self, how: str) -> None:
+        """Has it end ("killed") or stand still ("stopped"), as a machine under load does, until `resume`."""
+        assert self._process is not None
+        if how == "killed":
+            self.kill()
+        else:
+            self._signal_family(signal.SIGSTOP)
+
+    def resume(self, how: str) -> None:
+        """Undoes `interrupt`."""
+        assert self._process is not None
+        if how == "killed":
+            self.start()
+        else:
+            self._signal_family(signal.SIGCONT)
+
+    def _signal_family(self, how: signal.Signals) -> None:
+        """To the program and the processes it has started."""
+        family = [self._process.pid] if self._process else []
+        for pid in family:
+            os.kill(pid, how)
+            family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split())
+
+    def start(self) -> None:
+        """Starts it and waits until it answers."""
+        raise NotImplementedError
 
     def _close_input(self) -> None:
         if self._process is not None and self._process.stdin is not None:
