@@ -57,8 +57,10 @@ def _figures(update: RAGUpdate) -> dict[str, Any]:
         figures["candidates"] = {leg: len(found) for leg, found in candidates.items()}
     if documents := update.get("documents"):
         figures["documents"] = len(documents)
+        figures["same_text"] = sum(len(document["metadata"].get("also_in", ())) for document in documents)
     if context := update.get("context"):
         figures["scores"] = [round(document["rerank_score"], 3) for document in context]
+        figures["above_zero"] = sum(document["rerank_score"] > 0 for document in documents or context)
     if evidence := update.get("evidence"):
         figures.update(_evidence_figures(evidence))
     if verdict := update.get("verdict"):
