@@ -1,14 +1,19 @@
 """From hits to passages: pages fetched over real HTTP, cut as documents are, the fitting passages chosen."""
 
+import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leadline.drafts import WebPassage
+from leadline.errors import PageUnavailable
 from leadline.ingest.extracted import Limits
 from leadline.ingest.loaders.html import load_html
 from leadline.ingest.web_choice import best_passages
-from leadline.ingest.web_pages import MAX_CHARS, PageReader, page_passages
+from leadline.ingest.web_pages import PageReader, page_passages
+from leadline.ingest.web_text import MAX_BLOCKS, MAX_CHARS, page_text, text_apart
 from leadline.models import open_embedder
 from leadline.web import WebPage, WebResult
 
@@ -121,6 +126,12 @@ def page(body: bytes, media_type: str = "text/html", charset: str | None = None)
     return WebPage("https://a.example/", media_type, charset, body, "2026-01-01T00:00:00+00:00")
 
 
+def passages_of(fetched: WebPage, title: str, embedder: Any) -> list[WebPassage]:
+    """The passages of a page whose text is taken out in this process."""
+    kind = "html" if fetched.media_type == "text/html" else "plain"
+    return page_passages(fetched, page_text(fetched.body, kind, fetched.charset), title, embedder)
+
+
 @pytest.mark.parametrize(
     ("body", "charset"),
     [
@@ -133,29 +144,69 @@ def page(body: bytes, media_type: str = "text/html", charset: str | None = None)
 )
 def test_a_wrong_charset_does_not_garble_a_page(body: bytes, charset: str | None, embedder: Any) -> None:
     """The server's word goes before the page's, and the bytes' own evidence before both."""
-    [passage] = page_passages(page(body, charset=charset), "", embedder)
+    [passage] = passages_of(page(body, charset=charset), "", embedder)
     assert passage.text == "Hafen von Värn: elf Meter tief."
 
 
 def test_plain_text_is_taken_as_it_is(embedder: Any) -> None:
     """Tags in it are text. A page without a title has that of its hit."""
-    [passage] = page_passages(page(b"Depth <b>11</b> m at low water.", "text/plain"), "Title of the hit", embedder)
+    [passage] = passages_of(page(b"Depth <b>11</b> m at low water.", "text/plain"), "Title of the hit", embedder)
     assert passage.text == "Depth <b>11</b> m at low water."
     assert passage.title == "Title of the hit"
 
 
 def test_an_endless_page_is_read_from_its_beginning(embedder: Any) -> None:
     """Whole blocks, up to a limit; what each passage cites is there."""
-    body = "".join(f"<p>Paragraph {n} speaks of the harbour and the town.</p>" for n in range(10_000)).encode()
-    passages = page_passages(page(body), "", embedder)
-    assert passages[0].text.startswith("Paragraph 0 ")
+    line = "It speaks of the harbour and the town and of what lies between the two at low water. "
+    body = "".join(f"<p>Paragraph {n}. {line}</p>" for n in range(5000)).encode()
+    passages = passages_of(page(body), "", embedder)
+    assert passages[0].text.startswith("Paragraph 0.")
     assert MAX_CHARS - 2000 < passages[-1].end_char <= MAX_CHARS
+    crumbs = page_text(b"<h1>a</h1>x" * 50_000, "html", None)
+    assert len(crumbs.blocks) == MAX_BLOCKS
+
+
+ONE_TAG = "<p " + " ".join(f"a{n}=x" for n in range(400_000)) + ">x"
+
+
+def test_a_page_made_to_hold_up_the_parser_is_given_up() -> None:
+    """In time, and the process that read it is gone; so is one that breaks."""
+    begun = time.monotonic()
+    with pytest.raises(PageUnavailable, match="within 1 s"):
+        text_apart(ONE_TAG.encode(), "html", None, timeout_s=1)
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("charset", [None, "utf-8", "--help", "x" * 100, "ü", "\x00"])
+def test_the_text_is_the_same_from_the_other_process(charset: str | None) -> None:
+    """Every block with its headings, the title, and what the server says of the charset as an argument."""
+    body = TOWN.replace("Varn", "Värn").encode()
+    assert text_apart(body, "html", charset, timeout_s=60) == page_text(body, "html", charset)
+
+
+def test_the_other_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No key of the environment, and no module of the folder it is started in."""
+    (tmp_path / "selectolax.py").write_text("raise SystemExit(3)")
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-8841")
+    seen: dict[str, str] = {}
+    run = subprocess.run
+
+    def watched(*args: Any, **options: Any) -> Any:
+        seen.update(options["env"])
+        return run(*args, **options)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    assert text_apart(b"<p>x", "html", None, timeout_s=60).text == "x"
+    assert "OPENAI_API_KEY" not in seen
+    assert "sk-8841" not in seen.values()
 
 
 def test_a_text_that_a_page_repeats_is_one_passage(embedder: Any) -> None:
     """Ids are of address and text, so equal texts of one page are one; of another address, another."""
     body = b"<h1>A</h1><p>The same words.</p><h1>B</h1><p>The same words.</p><h1>C</h1><p>Other words.</p>"
-    passages = page_passages(page(body), "", embedder)
+    passages = passages_of(page(body), "", embedder)
     assert [passage.headings for passage in passages] == [("A",), ("C",)]
 
 

@@ -15,21 +15,18 @@ from typing import Final
 from leadline.drafts import WebPassage
 from leadline.errors import LeadlineError, PageUnavailable
 from leadline.ingest.chunking import chunk
-from leadline.ingest.extracted import Extracted, Limits
-from leadline.ingest.loaders.html import load_html
-from leadline.ingest.loaders.plain import load_plain
+from leadline.ingest.extracted import Extracted
 from leadline.ingest.prepare import detect_language
 from leadline.ingest.web_choice import best_passages
+from leadline.ingest.web_text import text_apart
 from leadline.models.base import Embedder, Tokenizer
-from leadline.web import PageFetcher, WebPage, WebResult, plain_text
+from leadline.web import PageFetcher, WebPage, WebResult
 from leadline.web.pages import HTML
-from leadline.web.results import MAX_TITLE_CHARS
 
 log = logging.getLogger(__name__)
 
-MAX_CHARS: Final = 200_000
-"""Of the text of one page: what lies behind is not read."""
-_LIMITS: Final = Limits(max_chars=10_000_000)
+PARSING_S: Final = 10.0
+"""For the text of one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +77,7 @@ class PageReader:
     async def _read_one(self, result: WebResult) -> list[WebPassage] | str:
         try:
             page = await self._fetcher.fetch(result.url)
-            passages = await asyncio.to_thread(
-                page_passages, page, result.title, self._embedder, chunk_tokens=self._chunk_tokens
-            )
+            passages = await asyncio.to_thread(self._passages, page, result.title)
             if not passages:
                 raise PageUnavailable("It holds no text.")
         except Exception as error:  # noqa: BLE001 a named degrade point: a page may break any parser, the others go on
@@ -91,17 +86,19 @@ class PageReader:
             return f"{result.url}: {why}"
         return passages
 
+    def _passages(self, page: WebPage, title: str) -> list[WebPassage]:
+        kind = "html" if page.media_type in HTML else "plain"
+        extracted = text_apart(page.body, kind, page.charset, timeout_s=PARSING_S)
+        return page_passages(page, extracted, title, self._embedder, chunk_tokens=self._chunk_tokens)
 
-def page_passages(page: WebPage, title: str, tokenizer: Tokenizer, *, chunk_tokens: int = 200) -> list[WebPassage]:
-    """The passages of one page in order, each text once. `title` is used where the page has none.
 
-    Raises the errors of the loaders.
-    """
-    load = load_html if page.media_type in HTML else load_plain
-    extracted = _beginning(load(page.body, _LIMITS, page.charset))
+def page_passages(
+    page: WebPage, extracted: Extracted, title: str, tokenizer: Tokenizer, *, chunk_tokens: int = 200
+) -> list[WebPassage]:
+    """The passages of one page in order, each text once. `title` is used where the page has none."""
     language = detect_language(extracted.text)
     chunks, _ = chunk(extracted, tokenizer, chunk_tokens=chunk_tokens, language=language or "en")
-    title = plain_text(str(extracted.metadata.get("title", "")), MAX_TITLE_CHARS) or title
+    title = str(extracted.metadata.get("title", "")) or title
     first = WebPassage(
         page.url,
         title,
@@ -119,20 +116,12 @@ def page_passages(page: WebPage, title: str, tokenizer: Tokenizer, *, chunk_toke
             text=draft.text,
             start_char=draft.start_char,
             end_char=draft.end_char,
-            headings=tuple(plain_text(heading, MAX_TITLE_CHARS) for heading in draft.headings),
+            headings=draft.headings,
             chunk_index=index,
         )
         for index, draft in enumerate(chunks)
     )
     return list({passage.chunk_id: passage for passage in reversed([*passages])}.values())[::-1]
-
-
-def _beginning(extracted: Extracted) -> Extracted:
-    """The blocks that lie within the first characters, whole ones."""
-    if len(extracted.text) <= MAX_CHARS:
-        return extracted
-    blocks = tuple(block for block in extracted.blocks if block.end <= MAX_CHARS)
-    return replace(extracted, text=extracted.text[:MAX_CHARS], blocks=blocks)
 
 
 def excerpts(result: WebResult) -> list[WebPassage]:
