@@ -56,6 +56,17 @@ async def test_addresses_that_are_no_web_pages_are_dropped(search_server: Any) -
     assert [result.url for result in found] == ["https://ok.example/"]
 
 
+async def test_hits_that_lead_through_the_engine_are_named_by_their_end(search_server: Any) -> None:
+    """DuckDuckGo's own redirects are taken apart, so that it isn't told which hit is read."""
+    search_server.results = [
+        ("tide", "//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Ft%3Fx%3D1%26y%3D2&rut=0af1", "depth"),
+        ("tide", "https://duckduckgo.com/l/?kh=-1&uddg=https%3A%2F%2Fb.example%2F", "depth"),
+        ("tide", "//duckduckgo.com/l/?uddg=file%3A%2F%2F%2Fetc%2Fpasswd&rut=0", "depth"),
+    ]
+    found = await DdgsSearch(timeout_s=5).search("tide depth", k=5)
+    assert [hit.url for hit in found] == ["https://a.example/t?x=1&y=2", "https://b.example/"]
+
+
 async def test_none_is_said_only_where_the_engine_says_so(search_server: Any) -> None:
     """A page that says there are no results is a true nothing, also where the question is about captchas."""
     search_server.extra = f"{NOTHING} <input value='are you a robot'>"

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
 from leadline.errors import ConfigError, WebRateLimited, WebUnavailable
 from leadline.web.patience import Patience
@@ -26,6 +27,7 @@ _CHALLENGE = re.compile(
     r"|unusual (?:traffic|activity) from your|are you a robot|confirm you are (?:a )?human",
     re.IGNORECASE,
 )
+_THROUGH = re.compile(r"(?:https?:)?//(?:www\.)?duckduckgo\.com/l/\?(?:\w+=[^&]*&)*uddg=(?P<target>.+?)(?:&rut=\w*)?$")
 _LIMITED: Final = frozenset({202, 403, 418, 429, 503})
 
 
@@ -70,7 +72,7 @@ class DdgsSearch:
             found = engine.search(query)
         except failed as error:
             raise WebUnavailable(f"The web search failed: {_first_line(error)}.") from error
-        rows = [{"title": hit.title, "href": hit.href, "body": hit.body} for hit in found or []]
+        rows = [{"title": hit.title, "href": _target(hit.href), "body": hit.body} for hit in found or []]
         if not any(is_web_address(row["href"].strip()) for row in rows):
             watched.raise_unless_nothing(query)
         return rows
@@ -87,6 +89,15 @@ class DdgsSearch:
                 return []
             raise WebUnavailable(f"The web search failed: {_first_line(error)}.") from error
         return found or []
+
+
+def _target(href: str) -> str:
+    """Where a hit leads, also where the engine leads there by way of itself."""
+    through = _THROUGH.match(href)
+    if through is None:
+        return href
+    target = through["target"]
+    return unquote(target) if "://" not in target else target
 
 
 class _Watched:
