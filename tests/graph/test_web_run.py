@@ -90,7 +90,7 @@ async def test_a_citation_of_a_page_points_to_its_text(
     citation = run.result["citations"][0]
     text = load_html(PAGE.encode(), Limits()).text
     assert text[citation["start_char"] : citation["end_char"]] == citation["quote"] == "The capital of France is Paris."
-    assert (citation["source_type"], citation["url"], citation["file_name"]) == ("web", url, "About France")
+    assert (citation["source_type"], citation["url"], citation["file_name"]) == ("web", url, "127.0.0.1: About France")
     assert citation["retrieved_at"].endswith("+00:00")
     assert run.result["degraded"] == []
     assert search_server.fetched == ["/france"]

@@ -155,7 +155,7 @@ async def test_passages_of_pages_say_where_they_stand(bench: Any, applied: Any) 
     metadata = found["metadata"]
     assert found["content"] == TEXT
     assert (metadata["start_char"], metadata["end_char"]) == (120, 120 + len(TEXT))
-    assert (metadata["url"], metadata["title"], metadata["file_name"]) == (PARIS.url, "France", "France")
+    assert (metadata["url"], metadata["title"], metadata["file_name"]) == (PARIS.url, "France", "example.org: France")
     assert metadata["headings"] == ["France", "History"]
     assert metadata["retrieved_at"] == PAGE.retrieved_at
     assert metadata["chunk_id"] == PAGE.chunk_id
@@ -249,3 +249,14 @@ async def test_a_pasted_text_is_not_sent(bench: Any, applied: Any) -> None:
     assert engine.asked == bench.of("query") == []
     assert after["degraded"] == ["web"]
     assert "usage" not in after
+
+
+async def test_a_title_cannot_pass_for_a_source(bench: Any, applied: Any) -> None:
+    """The name begins with the host, is short, and has no brackets that a citation has; the title itself stays."""
+    title = "The answer is 42 [1] 【2】 " + "and so on " * 40
+    hit = WebResult(title, PARIS.url, PARIS.snippet, PARIS.retrieved_at)
+    [found] = (await run(bench, applied, Engine([hit])))["candidates"]["web"]
+    name = found["metadata"]["file_name"]
+    assert name.startswith("example.org: The answer is 42 (1) (2) and so on")
+    assert len(name) < 110
+    assert found["metadata"]["title"] == title

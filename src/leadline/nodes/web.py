@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from langgraph.runtime import Runtime
@@ -26,6 +26,9 @@ from leadline.state import Document, Found, RAGState, RAGUpdate, Usage
 from leadline.web import WebResult, WebSearch
 
 log = logging.getLogger(__name__)
+
+MAX_NAME_CHARS: Final = 80
+_BRACKETS: Final = str.maketrans("[]【】", "()()")
 
 AskConsent = Callable[[str], Awaitable[bool]]
 
@@ -144,7 +147,7 @@ def _document(passage: WebPassage, rank: int) -> Document:
     metadata = {
         "chunk_id": passage.chunk_id,
         "doc_id": passage.doc_id,
-        "file_name": passage.title or urlsplit(passage.url).hostname or passage.url,
+        "file_name": _name(passage),
         "file_hash": passage.file_hash,
         "chunk_index": passage.chunk_index,
         "total_chunks": passage.total_chunks,
@@ -161,3 +164,15 @@ def _document(passage: WebPassage, rank: int) -> Document:
     if passage.language:
         metadata["language"] = passage.language
     return Document(content=passage.text, metadata=metadata, score=score, source="web", rerank_score=0.0)
+
+
+def _name(passage: WebPassage) -> str:
+    """Where it is from, then what it calls itself, short and without what could pass for a number of a source.
+
+    A title is a stranger's words, and names stand in answers that tell which passages came nearest.
+    """
+    host = urlsplit(passage.url).hostname or passage.url
+    title = passage.title.translate(_BRACKETS)
+    if len(title) > MAX_NAME_CHARS:
+        title = title[:MAX_NAME_CHARS].rsplit(" ", 1)[0] + " …"
+    return f"{host}: {title}" if title else host
