@@ -10,8 +10,13 @@ from itertools import pairwise
 
 _I = re.IGNORECASE
 _SIGNS = (
-    # somebody speaks as the one who runs the model
-    re.compile(r"^\W*(?:system|assistant|developer|instructions?|new instructions?)\s*[:：]|<\|?\s*/?\s*system\b", _I),
+    # somebody speaks as the one who runs the model, or to the model
+    re.compile(
+        r"^\W*(?:system|assistant|developer|instructions?|new instructions?)\s*[:：]|<\|?\s*/?\s*system\b"
+        r"|\b(?:dear|hey|hello|attention|note to|to the|to any)\s+(?:the\s+|any\s+)?"
+        r"(?:AI|AI assistant|assistant|language model|LLM|chatbot)s?\b",
+        _I,
+    ),
     # what it was told is to count no more
     re.compile(
         r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,40}"
@@ -24,6 +29,7 @@ _SIGNS = (
     re.compile(
         r"\b(?:reply|respond|answer|output|print|say|write)\b\W{0,2}(?:back\s+)?"
         r"\b(?:only|just|nothing but|exactly|solely)\b"
+        r"|\b(?:reply|respond|answer)\b[^.!?]{0,8}\b(?:every|all|any|each)\b[^.!?]{0,20}\b(?:with|by saying)\b"
         r"|\b(?:only|just)\s+(?:reply|respond|answer|output|print|say)\b|\bantworte\b[^.!?]{0,12}\bnur\b"
         r"|\bresponde\b[^.!?]{0,12}\bs[oó]lo\b|\bréponds?\b[^.!?]{0,12}\b(?:seulement|uniquement)\b"
         r"|只(?:回答|回复|输出)",
