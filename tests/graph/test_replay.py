@@ -259,6 +259,18 @@ def test_a_record_holds_no_text_and_no_folder(recorded: Any) -> None:
     assert all("/" not in source["file_name"] for source in result["record"]["sources"].values())
 
 
+async def test_a_conversation_keeps_no_record(recorded: Any, tmp_path: Path) -> None:
+    """The asker gets it; what is stored of the turn names no document that wasn't cited."""
+    shutil.copytree(recorded[0], tmp_path / "data")
+    async with open_app(Settings(data_dir=tmp_path / "data")) as app:
+        result = await app.ask(QUESTION, context=RunContext(web="never"), thread_id="t")
+    assert "compost.txt" in json.dumps(result["record"])
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "data").glob("threads.db*"))
+    assert b"watering.md" in stored
+    assert b"compost.txt" not in stored
+    assert b"settings_hash" not in stored
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -76,6 +76,7 @@ def without_passages(checkpoint: Checkpoint) -> Checkpoint:
     values = {key: value for key, value in checkpoint["channel_values"].items() if key not in WORKING_KEYS}
     if "result" in values:  # what was looked at and not cited, and queries made of its words
         values["result"] = {**values["result"], "context": [], "queries": []}
+        values["result"].pop("record", None)  # it names what was found, and holds the queries too
     return {**checkpoint, "channel_values": values}
 
 
