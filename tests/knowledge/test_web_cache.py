@@ -65,13 +65,15 @@ async def test_another_query_is_another(catalog: Catalog, other: str) -> None:
     assert await WebCache(catalog, "searxng", 1).find("capital of France") is None
 
 
-async def test_with_no_hours_nothing_is_kept(catalog: Catalog) -> None:
-    """Neither found nor written."""
+async def test_with_no_hours_nothing_is_kept(catalog: Catalog, tmp_path: Path) -> None:
+    """Neither found nor written; and what was kept before is gone, from the file too."""
     await WebCache(catalog, "ddgs", 1).keep("capital of France", [PAGE])
     off = WebCache(catalog, "ddgs", 0)
     assert await off.find("capital of France") is None
     await off.keep("private question", [PAGE])
     assert await WebCache(catalog, "ddgs", 1).find("private question") is None
+    assert await WebCache(catalog, "ddgs", 1).find("capital of France") is None
+    assert b"is a singer" not in (tmp_path / "catalog.db").read_bytes()
 
 
 async def test_no_query_is_written_down(catalog: Catalog, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from leadline.drafts import WebPassage
 from leadline.stores.catalog import Catalog
-from leadline.stores.catalog_web import find_web_search, save_web_search
+from leadline.stores.catalog_web import drop_web, find_web_search, save_web_search
 
 KEPT_AFTER_S: Final = 30 * 24 * 3600.0
 """Expired passages are kept so long, for a day when the engine can't be reached."""
@@ -28,7 +28,7 @@ class Cached:
 
 
 class WebCache:
-    """Of one engine (`provider` names it and how many pages are read). With `hours` 0 nothing is kept or found."""
+    """Of one engine, which `provider` names. With `hours` 0 nothing is kept or found, and what was kept before goes."""
 
     def __init__(self, catalog: Catalog, provider: str, hours: float, clock: Callable[[], float] = time.time) -> None:
         self._catalog = catalog
@@ -46,6 +46,7 @@ class WebCache:
     async def keep(self, query: str, passages: Sequence[WebPassage]) -> None:
         """Keeps what the query found now. Raises StoreError."""
         if not self._seconds:
+            await asyncio.to_thread(drop_web, self._catalog)
             return
         now = self._clock()
         await asyncio.to_thread(

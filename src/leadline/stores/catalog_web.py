@@ -57,7 +57,10 @@ def find_web_passages(catalog: Catalog, chunk_ids: Sequence[str]) -> dict[str, W
 
 
 def drop_web(catalog: Catalog) -> int:
-    """Forgets everything of the web; returns how many passages there were."""
+    """Forgets everything of the web; returns how many passages there were. Writes only where there is something."""
+    with catalog.read() as connection:
+        if connection.execute(select(web_searches.c.key).limit(1)).first() is None:
+            return 0
     with catalog.write_cache() as connection:
         connection.execute(delete(web_searches))
         gone = connection.execute(delete(web_passages)).rowcount
