@@ -184,6 +184,20 @@ def test_the_text_is_the_same_from_the_other_process(charset: str | None) -> Non
     assert text_apart(body, "html", charset, timeout_s=60) == page_text(body, "html", charset)
 
 
+@pytest.mark.parametrize(
+    "charset", ["raw_unicode_escape", "unicode_escape", "utf-7", "rot13", "punycode", "idna", "hex"]
+)
+@pytest.mark.parametrize("kind", ["html", "plain"])
+def test_a_charset_that_is_none_gives_whole_characters_or_nothing(charset: str, kind: str) -> None:
+    """What Python takes for a charset and no page is written in can't bring in what no store would take."""
+    body = b"<title>\\ud800 +2AA-</title>\xff\xfe\xff \\ud800 +2AA- and a few plain words of the harbour"
+    try:
+        extracted = text_apart(body, kind, charset, timeout_s=60)
+    except PageUnavailable:
+        return
+    "".join([extracted.text, str(extracted.metadata), str(extracted.blocks)]).encode()
+
+
 def test_the_other_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No key of the environment, and no module of the folder it is started in."""
     (tmp_path / "selectolax.py").write_text("raise SystemExit(3)")

@@ -98,7 +98,8 @@ def _main() -> None:
         said = _to_json(page_text(sys.stdin.buffer.read(), kind, charset or None))
     except LeadlineError as error:
         said = {"error": error.message}
-    sys.stdout.buffer.write(json.dumps(said).encode())
+    # A charset that a server makes up may give halves of characters, which no store takes.
+    sys.stdout.buffer.write(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":
