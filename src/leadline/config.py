@@ -51,7 +51,7 @@ class RunContext(BaseModel):
     rerank_top_k: int = Field(5, ge=1, le=50, title="Passages given to the writer")
     max_retries: int = Field(2, ge=0, le=8, title="Retries")
     max_context_tokens: int = Field(2000, ge=64, le=200_000, title="Evidence tokens")
-    llm: str | None = Field(None, title="LLM", description="A LiteLLM model string; empty: extractive answers.")
+    llm: str | None = Field(None, title="LLM", description="local, or a LiteLLM model string; empty: quotation.")
     filters: dict[str, Any] | None = Field(None, title="Filter", description="Portable filter over chunk fields.")
     critic: bool = Field(False, title="Critic", description="The LLM judges each sentence of its answer once more.")
     show_prompts: bool = Field(False, title="Show prompts", description="Stream the exact messages sent to an LLM.")

@@ -20,7 +20,7 @@ class ChatRequest(BaseModel):
     collection: str | None = Field(None, pattern=COLLECTION_PATTERN)
     web: WebPolicy | None = None
     filters: dict[str, Any] | None = Field(None, description="Portable filter over chunk fields.")
-    llm: str | None = Field(None, min_length=1, max_length=200, description="A LiteLLM model string.")
+    llm: str | None = Field(None, min_length=1, max_length=200, description="local, or a LiteLLM model string.")
     stream: bool = Field(True, description="Server-sent events; false: one JSON object at the end.")
 
     def context(self, defaults: RunContext) -> RunContext:

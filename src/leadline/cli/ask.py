@@ -37,7 +37,7 @@ Web = Annotated[
 ]
 Llm = Annotated[
     str | None,
-    typer.Option(help="A LiteLLM model string, such as openai/gpt-4o-mini.", show_default="none: quotes the documents"),
+    typer.Option(help="local, or a LiteLLM model string such as openai/gpt-4o-mini.", show_default="none: quotation"),
 ]
 Trace = Annotated[bool, typer.Option("--trace", help="Show each step's time and decision.")]
 ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show the exact messages sent to the LLM.")]
