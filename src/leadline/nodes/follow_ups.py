@@ -10,12 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from leadline.nodes.follow_ups_zh import standalone_in_chinese
 from leadline.nodes.languages import language_of
 from leadline.nodes.words import content_words, names_in, words_of
 
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _OTHER_UNSPACED: Final = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff]")
 _STEM: Final = 4  # letters that stay when a word is inflected
+_BORROWED: Final = re.compile(r"[?!.…]\s*\(([^()]+)\)\s*$")
 _MANY: Final = 3  # words that carry something; of fewer each can have another word for it
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 # A pronoun after one of these, with words of its own before, means something in its own question.
@@ -136,7 +138,7 @@ def standalone_by_rule(question: str, previous: str | None) -> str:
     if not previous or _OTHER_UNSPACED.search(question):
         return question
     if _HAN.search(question):
-        return _in_chinese(question, previous)
+        return standalone_in_chinese(question, previous)
     rules = _RULES.get(_language(question, previous))
     opener = rules.opener if rules else _ANY_OPENER
     begun = opener.match(question.lstrip(" ¿¡"))
@@ -145,7 +147,7 @@ def standalone_by_rule(question: str, previous: str | None) -> str:
     if begun and own and _is_only(own, rest, rules):
         return _about_another(question, own, previous)
     if rules and _leans(question, rest, begun is not None, own, rules):
-        return _with(question, _names(previous) or _content(previous, rules))
+        return _with(question, _borrowed(previous) or _names(previous) or _content(previous, rules))
     return question
 
 
@@ -173,6 +175,12 @@ def _names(text: str) -> list[str]:
     return names_in(text.lstrip(" ¿¡"))
 
 
+def _borrowed(question: str) -> list[str]:
+    """What a follow-up took from the question before it: it is about that still."""
+    found = _BORROWED.search(question)
+    return found[1].split(", ") if found else []
+
+
 def _language(question: str, previous: str) -> str:
     """The question's own; a few words can belong to several, then that of the one before."""
     told = language_of(question)
@@ -194,7 +202,7 @@ def _is_only(names: list[str], rest: str, rules: _Rules | None) -> bool:
 
 
 def _about_another(question: str, own: list[str], previous: str) -> str:
-    theirs = [name for name in _names(previous) if name.lower() != own[0].lower()]
+    theirs = [name for name in _borrowed(previous) or _names(previous) if name.lower() != own[0].lower()]
     if len(theirs) == 1:
         return previous.replace(theirs[0], own[0])
     of_names = {word.lower() for name in theirs for word in name.split()}
@@ -258,37 +266,3 @@ def _with(question: str, borrowed: list[str]) -> str:
     said = {word.lower() for word in words_of(question)}
     left_out = [word for word in borrowed if word.lower() not in said]
     return f"{question.rstrip()} ({', '.join(left_out)})" if left_out else question
-
-
-# What Chinese asks with, longest first; without it a question is what it is about.
-_ZH_ASKING: Final = re.compile(
-    r"什么时候|为什么|为何|什么样|是什么|什么|怎么样|怎么|怎样|如何|哪一年|哪年|哪里|哪儿|哪个|哪些|哪|何时|何地|多少|多久|多长|"
-    r"多大|多高|多远|几年|几个|几|谁|是否|吗|呢|吧|啊"
-)
-_ZH_PRONOUN: Final = re.compile(
-    r"(?<!其)[它他她](?:们)?|(?<![极尤与])其(?![他它中实余次])|这(?![样么])|那(?![样么])|该(?=[公机项产组大])"
-)
-_ZH_FRAGMENT: Final = re.compile(r"^(?:那么?|还有|至于)?\s*(?P<about>[^？?，,]{1,14}?)(?:呢|怎么样)[？?]?\s*$")
-_ZH_TOPIC: Final = re.compile(r"^(?P<topic>.{2,14}?)(?=是|在|有|位于|的|由|成立|什么|为什么|怎么|如何|多少|何时|哪)")
-_ZH_SMALL: Final = re.compile(r"[那么的了是在有呢吗啊和与到从自？?。，,！!\s]")
-_ZH_SAID: Final = re.compile(r"（([^（）]+)）\s*$")
-
-
-def _in_chinese(question: str, previous: str) -> str:
-    fragment = _ZH_FRAGMENT.match(question)
-    if fragment and not _ZH_PRONOUN.search(fragment["about"]) and not _ZH_ASKING.search(fragment["about"]):
-        if topic := _ZH_TOPIC.match(previous):
-            return previous.replace(topic["topic"], fragment["about"].strip())
-        return _with_topic(question, previous)
-    alone = _ZH_SMALL.sub("", _ZH_ASKING.sub("", question))
-    if _ZH_PRONOUN.search(question) or len(alone) <= 1:
-        return _with_topic(question, previous)
-    return question
-
-
-def _with_topic(question: str, previous: str) -> str:
-    """The question with what the one before is about: what that borrowed itself, else itself without what it asks."""
-    said = _ZH_SAID.search(previous)
-    topic = _ZH_TOPIC.match(previous)
-    about = said[1] if said else topic["topic"] if topic else _ZH_ASKING.sub("", previous).strip("？?。！! 在是有的")
-    return f"{question.rstrip()}（{about}）" if about and about not in question else question
