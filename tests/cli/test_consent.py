@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,29 @@ def test_a_closed_input_is_a_no_and_not_remembered(tmp_path: Path, monkeypatch: 
     assert asyncio.run(asker("q")) is False
     assert cleared == [True]
     assert not (tmp_path / consent.FILE).exists()
+
+
+CUP = "Who won the football world cup in 1990?"
+# The client compiles its parser's patterns with flags that newer versions of Python advise against.
+a_web = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@a_web
+@pytest.mark.parametrize("policy", ["auto", "always"])
+def test_in_a_pipe_nothing_goes_out_without_a_yes(leadline: Any, filled: Path, search_server: Any, policy: str) -> None:
+    """Nobody can be asked, and an approval that nobody gave is none: not one byte reaches the search engine."""
+    search_server.results = [("World cup 1990", "https://cup.example/", "Germany won the football world cup in 1990.")]
+    done = leadline("ask", CUP, "--web", policy, "--data-dir", filled)
+    assert done.code == 4, done
+    assert not search_server.recorded
+
+
+@a_web
+def test_with_a_yes_the_question_goes_out_and_is_shown(leadline: Any, filled: Path, search_server: Any) -> None:
+    """That, and nothing else; the answer names the page as one of the web, with its address and time."""
+    search_server.results = [("World cup 1990", "https://cup.example/", "Germany won the football world cup in 1990.")]
+    done = leadline("ask", CUP, "--yes", "--data-dir", filled)
+    assert search_server.queries == [CUP]
+    assert f"Sent to the web search: {CUP}" in done.err
+    assert done.code == 0, done
+    assert "cup.example: World cup 1990 web <https://cup.example/>, 20" in done.out

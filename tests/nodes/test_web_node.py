@@ -248,6 +248,8 @@ async def test_a_pasted_text_is_not_sent(bench: Any, applied: Any) -> None:
     after = await run(bench, applied, engine, state)
     assert engine.asked == bench.of("query") == []
     assert after["degraded"] == ["web"]
+    assert after["web_denied"]
+    assert not after.get("web_used")
     assert "usage" not in after
 
 

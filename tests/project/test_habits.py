@@ -95,7 +95,8 @@ OWNERS = {
     "sentence_transformers": "models/",
     "fastapi": "api/",
     "langgraph": ("graph/", "nodes/", "state.py"),
-    "ddgs": "web",
+    "ddgs": "web/",
+    "httpcore": "web/",
 }
 
 

@@ -72,7 +72,7 @@ async def web(
         return _update(kept.passages)
     if is_too_long(query):
         error = WebUnavailable(f"A question of {len(query):,} characters is not sent to a search engine.")
-        return {**_update(()), "degraded": [degrade(runtime, "web", error)]}
+        return {"web_denied": True, "degraded": [degrade(runtime, "web", error)]}
     emit(runtime, QueryEvent(query=query, target="web"))
     sent = Usage(web_calls=1)
     try:
