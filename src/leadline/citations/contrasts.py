@@ -1,10 +1,14 @@
-"""Words of which only one can be true: seasons, weekdays, directions, more and less, before and after.
+"""Words of which only one can be true: seasons, weekdays, directions, more and less, a month and a year.
 
 A sentence that has one of a set where its source has only another says something else, though every other word agrees.
-Knows the sets and their words' forms; doesn't know what is said of what.
+Knows the sets and their words' forms, rates (a month, yearly), limits (up to 30, over 30) and who did what where a
+source says `by`; else it doesn't know what is said of what.
 """
 
 import re
+
+from leadline.analysis import english_stem
+from leadline.citations.wordforms import base_form
 
 _SETS = """spring|summer|autumn fall|winter
 monday|tuesday|wednesday|thursday|friday|saturday|sunday
@@ -13,7 +17,9 @@ morning mornings|afternoon afternoons|evening evenings|night nights nighttime
 north northern|south southern|east eastern|west western
 northeast northeastern|northwest northwestern|southeast southeastern|southwest southwestern
 early earlier earliest|late later latest
-before prior|after
+before prior|after|within
+once|twice|thrice
+adult adults|child children kids
 increase increases increased increasing rise rises rose risen grew grow grows growing growth raised raise gain gained
 |decrease decreases decreased decreasing fell falls falling decline declines declined declining drop dropped drops
  reduced reduce reduces reduction shrank shrink
@@ -54,7 +60,7 @@ invented invents inventor|discovered discovers discoverer
 wrote written writes author|translated translates translator
 elected elects election|appointed appoints
 imports imported import|exports exported export
-parent parents|child children
+parent parents|child children kids
 frühling|sommer|herbst|winter
 montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag
 vor|nach"""
@@ -69,6 +75,22 @@ def _read(text: str) -> tuple[dict[str, frozenset[str]], ...]:
 
 _READ = _read(_SETS)
 _WORD = re.compile(r"[^\W\d_]+")
+_RATE = re.compile(
+    r"\b(?:an?|per|each|every|pro|par)[ ](?P<unit>year|annum|month|week|day|hour|minute|second|jahr|monat|woche|tag)\b"
+    r"|\b(?P<adverb>year|annual|month|week|dai|hour)ly\b|/[ ]?(?P<short>year|month|week|day|hour|h|s|min)\b",
+    re.IGNORECASE,
+)
+_SAME_UNIT = {"annum": "year", "annual": "year", "dai": "day", "h": "hour", "s": "second", "min": "minute"}
+_LIMIT = re.compile(
+    r"\b(?:(?P<low>no less than|no fewer than|at least|over|above|more than|exceeding|older than|minimum of)"
+    r"|(?P<high>no more than|at most|up to|under|below|less than|fewer than|younger than|maximum of))"
+    r"(?: the age of)? (?P<number>[\d.,]*\d)",
+    re.IGNORECASE,
+)
+_WHO = r"(?P<who>(?:(?:[A-ZÀ-Þ]\.|[A-ZÀ-Þ][\w’'-]+(?:\.(?= [a-z]))?)[ ]?)+)"
+_DONE = r"\b(?P<verb>\w{2,}ed|built|made|led|won|written|drawn|chosen|taken|given|shown|sung|held|bought|sold)\b"
+_BY = re.compile(rf"{_DONE}[^.;,]{{0,60}}?\bby {_WHO}")
+_DID = re.compile(rf"{_WHO}(?<!['’]s )(?:(?:first|later|also|originally) )?(?P<verb>\w{{3,}})\b")
 
 
 def contradicted(sentence: str, text: str) -> str:
@@ -79,8 +101,42 @@ def contradicted(sentence: str, text: str) -> str:
             same = meanings.get(word)
             if same and there.isdisjoint(same) and said & there.intersection(meanings) != there.intersection(meanings):
                 return word
-    return ""
+    return _other_rate(sentence, text) or _other_limit(sentence, text) or _other_agent(sentence, text)
 
 
 def _words(text: str) -> set[str]:
     return {match.group().casefold() for match in _WORD.finditer(text)}
+
+
+def _other_rate(sentence: str, text: str) -> str:
+    said, there = _rates(sentence), _rates(text)
+    return next(iter(said), "") if said and there and said.isdisjoint(there) else ""
+
+
+def _rates(text: str) -> set[str]:
+    units = {next(filter(None, match.groups())).casefold() for match in _RATE.finditer(text)}
+    return {_SAME_UNIT.get(unit, unit) for unit in units}
+
+
+def _other_limit(sentence: str, text: str) -> str:
+    """A number that the one has as a least and the other as a most."""
+    there = {(m["number"], m["low"] is None) for m in _LIMIT.finditer(text)}
+    for match in _LIMIT.finditer(sentence):
+        number, high = match["number"], match["low"] is None
+        if (number, not high) in there and (number, high) not in there:
+            return match.group()
+    return ""
+
+
+def _other_agent(sentence: str, text: str) -> str:
+    """The name that is said to have done what the text says another did: X founded, founded by Y."""
+    done = {_verb(match): _words(match["who"]) for match in _BY.finditer(text)}
+    for match in _DID.finditer(sentence) if done else ():
+        agents = done.get(_verb(match))
+        if agents and agents.isdisjoint(_words(match["who"])):
+            return match["who"].strip()
+    return ""
+
+
+def _verb(match: re.Match[str]) -> str:
+    return base_form(english_stem(match["verb"].casefold()))
