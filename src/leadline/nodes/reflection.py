@@ -11,6 +11,7 @@ from dataclasses import replace
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
+from leadline.citations.unchecked import unchecked_citations
 from leadline.config import RunContext
 from leadline.decision import Decision, Remedies, decide
 from leadline.errors import ModelError
@@ -101,7 +102,8 @@ async def _checked(
     try:
         done = await check(state, runtime)
     except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
-        return Checked(answer, (), "unverified", sign), Usage(), [degrade(runtime, "critic", error)]
+        text, cited = unchecked_citations(answer, state.get("evidence", []))
+        return Checked(text, tuple(cited), "unverified", sign), Usage(), [degrade(runtime, "critic", error)]
     found = done.check
     return Checked(found.text, tuple(found.citations), done.grounding, sign, done.changes), done.usage, done.degraded
 
