@@ -5,7 +5,7 @@ The whole product over real stores and the embedded models, with an LLM behind H
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def numbers_in(request: dict[str, Any]) -> dict[str, int]:
     return {word: int(n) for n, word in passages}
 
 
-def writer(word: str, mark: str) -> Any:
+def writer(word: str, mark: str) -> Callable[[dict[str, Any]], Reply]:
     """An LLM that answers with this form of mark, one character a token where it is a mark."""
 
     def reply(request: dict[str, Any]) -> Reply:

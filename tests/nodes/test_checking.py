@@ -94,7 +94,7 @@ def checked(answer: str, model: Replies, **knobs: Any) -> Any:
 
     runtime = Runtime(context=RunContext(llm="x", **knobs), stream_writer=lambda event: None)
     done = check_draft(state_of(answer), runtime, check=check_answer, chat=chat, sentence_scorer=scorer)
-    return asyncio.run(done)  # type: ignore[arg-type]
+    return asyncio.run(done)
 
 
 @settings(deadline=None, max_examples=60)
