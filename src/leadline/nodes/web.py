@@ -23,7 +23,7 @@ from leadline.nodes.allowance import web_allowed
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.web_query import is_too_long, outgoing_query
 from leadline.state import Document, Found, RAGState, RAGUpdate, Usage
-from leadline.web import WebResult, WebSearch
+from leadline.web import Resting, WebResult, WebSearch, resting
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,9 @@ async def web(
     if is_too_long(query):
         error = WebUnavailable(f"A question of {len(query):,} characters is not sent to a search engine.")
         return {"web_denied": True, "degraded": [degrade(runtime, "web", error)]}
+    stale = kept.passages if kept else ()
+    if isinstance(search, Resting) and (rest := search.rest_s()):
+        return {**_update(stale), "degraded": [degrade(runtime, "web", resting(rest))]}
     emit(runtime, QueryEvent(query=query, target="web"))
     sent = Usage(web_calls=1)
     try:
@@ -81,7 +84,6 @@ async def web(
     except Exception as error:  # noqa: BLE001 a named degrade point: the run goes on without the web
         if isinstance(error, TimeoutError):
             error = WebUnavailable("The run's time was up before the web had answered.")
-        stale = kept.passages if kept else ()
         return {**_update(stale), "usage": sent, "degraded": [degrade(runtime, "web", error)]}
     if read.problems and not read.read:
         told = PageUnavailable(f"No page could be read, so the search engine's excerpts stand in. {read.problems[0]}")

@@ -42,6 +42,10 @@ class DdgsSearch:
         self._engine = engine
         self._patience = Patience()
 
+    def rest_s(self) -> float:
+        """The seconds for which nothing is sent, after a rate limit; else 0.0."""
+        return self._patience.rest_s()
+
     async def search(self, query: str, *, k: int) -> list[WebResult]:
         """At most `k` results, best first; [] where there are none. Raises WebUnavailable."""
         return results_of(await self._patience.ask(lambda: self._one_try(query, k)), k)

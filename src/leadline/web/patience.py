@@ -22,13 +22,17 @@ class Patience:
     def __init__(self) -> None:
         self._not_before = 0.0
 
+    def rest_s(self) -> float:
+        """The seconds for which the engine is left alone; 0.0: it can be asked."""
+        return max(0.0, self._not_before - time.monotonic())
+
     async def ask(self, one_try: Callable[[], Awaitable[T]]) -> T:
         """What a try gives, the second one at the latest. Raises WebUnavailable.
 
         While the engine is left alone after a rate limit, nothing is sent at all.
         """
-        if (wait := self._not_before - time.monotonic()) > 0:
-            raise WebRateLimited(f"The web search was limited a moment ago; it is asked again in {wait:.0f} s.")
+        if (rest := self.rest_s()) > 0:
+            raise resting(rest)
         try:
             return await one_try()
         except WebUnavailable as error:
@@ -46,6 +50,11 @@ class Patience:
     def _leave_alone(self, error: WebUnavailable) -> None:
         named = error.retry_after_s if isinstance(error, WebRateLimited) else None
         self._not_before = time.monotonic() + max(COOL_DOWN_S, named or 0.0)
+
+
+def resting(seconds: float) -> WebRateLimited:
+    """What is said instead of asking an engine that is left alone."""
+    return WebRateLimited(f"The web search was limited a moment ago; it is asked again in {seconds:.0f} s.")
 
 
 def _pause_after(error: WebUnavailable) -> float:

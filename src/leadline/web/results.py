@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 MAX_TITLE_CHARS = 300
@@ -36,6 +36,15 @@ class WebSearch(Protocol):
 
     async def search(self, query: str, *, k: int) -> list[WebResult]:
         """At most `k` results, best first; [] where there are none. Raises WebUnavailable."""
+        ...
+
+
+@runtime_checkable
+class Resting(Protocol):
+    """An engine that is left alone for a while once it says that it is asked too often."""
+
+    def rest_s(self) -> float:
+        """The seconds for which nothing is sent; 0.0: it can be asked."""
         ...
 
 

@@ -35,6 +35,10 @@ class SearxngSearch:
         self._timeout_s = timeout_s
         self._patience = Patience()
 
+    def rest_s(self) -> float:
+        """The seconds for which nothing is sent, after a rate limit; else 0.0."""
+        return self._patience.rest_s()
+
     async def search(self, query: str, *, k: int) -> list[WebResult]:
         """At most `k` results, best first; [] where there are none. Raises WebUnavailable."""
         found = await self._patience.ask(lambda: self._one_try(query))
