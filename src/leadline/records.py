@@ -184,14 +184,15 @@ class SourceSeen(TypedDict):
 class RunRecord(TypedDict):
     """What it takes to make the searches of a run again and see what is different. No text of a passage, no secret.
 
-    `settings` are those of the installation that retrieval depends on, `settings_hash` tells them from others;
-    `knobs` are the run's own. `passes` are the searches in their order, `path` what was decided after each; `judged_by`
-    are the questions that the reranker scored against, `zero_point` what was taken off its logits. `sources` is
-    doc_id → what it was.
+    `library` tells the documents' catalog from every other. `settings` are those of the installation that retrieval
+    depends on, `settings_hash` tells them from others; `knobs` are the run's own. `passes` are the searches in their
+    order, `path` what was decided after each; `judged_by` are the questions that the reranker scored against,
+    `zero_point` what was taken off its logits. `sources` is doc_id → what it was.
     """
 
     format: int
     leadline: str
+    library: str
     collection: str
     settings: dict[str, Any]
     settings_hash: str

@@ -44,7 +44,7 @@ def test_a_difference_is_exit_code_5(leadline: Any, filled: Path, record: Path) 
     leadline("rm", "tide-gauge-manual.pdf", "--yes", "--data-dir", filled)
     done = leadline("replay", record, "--data-dir", filled)
     assert done.code == 5
-    assert "tide-gauge-manual.pdf, page 3, passage 7 was removed from the documents.  [was evidence]" in done.out
+    assert "tide-gauge-manual.pdf, page 3, passage 7 is not in the documents any more.  [was evidence]" in done.out
     as_json = leadline("replay", record, "--data-dir", filled, "--json")
     assert as_json.code == 5
     found = json.loads(as_json.out)

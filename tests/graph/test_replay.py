@@ -115,7 +115,7 @@ async def test_a_removed_document_is_named(again: Again) -> None:
     assert kinds(found, "watering.md") == {"gone"}
     gone = next(d for d in found.differences if d.kind == "gone")
     assert gone.used
-    assert "removed" in gone.text
+    assert "not in the documents any more" in gone.text
     assert "evidence" in kinds(found)
     assert any("generation" in note for note in found.notes)
 
@@ -157,6 +157,22 @@ async def test_a_collection_that_is_not_there_is_an_error(again: Again) -> None:
     """Not a difference: nothing was compared."""
     with pytest.raises(CollectionUnknown):
         await again(collection="nowhere")
+
+
+async def test_a_record_of_another_library(recorded: Any, tmp_path: Path) -> None:
+    """Without any of its documents nothing can be compared, which is an error; with the same ones it is a note."""
+    own = Settings(data_dir=tmp_path / "data")
+    given = read_record(json.dumps(recorded[1][QUESTION]))
+    async with open_library(own) as library:
+        await take_in(library, tmp_path, {"foreign.md": "Water boils."})
+        with pytest.raises(RecordError, match="another library: none of its 3 documents"):
+            await replay(given, library)
+        base = await library.collection()
+        await base.clear()
+        await take_in(library, tmp_path, DOCUMENTS)
+        found = await replay(given, library)
+    assert found.same
+    assert "The record is of another library; 3 of its 3 documents are here too." in found.notes
 
 
 async def test_other_settings_are_named_one_by_one(again: Again) -> None:

@@ -55,15 +55,23 @@ def explain(  # noqa: PLR0913 - one parameter an option
         async with open_app(settings, ask_consent=consent_asker(settings.data_dir, lambda: None)) as app:
             if doc is None:
                 result = await app.ask(question, context=context)
-                return _end(result, as_json)
-            found = await explain(app, question, doc, context, depth=depth)
-        if as_json:
-            print_json(found.to_json())
-        else:
-            _show(found)
-        return FAILED if found.stage == "run_failed" else 0
+                code = _end(result, as_json)
+            else:
+                found = await explain(app, question, doc, context, depth=depth)
+                result, code = found.result, _show_found(found, as_json)
+        if web == "always" and result is not None and not result["web_used"]:
+            say("The web was not asked: nobody allowed it. --yes does.", style="yellow", stderr=True)
+        return code
 
     run(work(), as_json=as_json)
+
+
+def _show_found(found: "Explanation", as_json: bool) -> int:
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _show(found)
+    return FAILED if found.stage == "run_failed" else 0
 
 
 def _end(result: "Result", as_json: bool) -> int:

@@ -52,6 +52,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
             models=await asyncio.to_thread(_names, library, ranking),
             generation=await library.generation(),
             settings=retrieval_settings(settings),
+            library=await library.identity(),
         )
 
     return Dependencies(

@@ -18,7 +18,7 @@ MAX_CHARS = 16_000_000
 SHOWN_PROBLEMS = 3
 HINT = "A record is what `leadline ask --json` or `--record FILE` writes."
 
-Name = Annotated[str, Field(max_length=4096)]
+Name = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]  # a database takes no NUL
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Rank = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -88,6 +88,7 @@ class RecordedRun(_Part):
     """See `records.RunRecord`."""
 
     leadline: Name
+    library: Name
     collection: Annotated[str, Field(pattern=COLLECTION_PATTERN)]
     settings: dict[Name, Any]
     settings_hash: Name

@@ -14,7 +14,7 @@ from leadline.graph.differences import TOLERANCE, Difference, chunk_differences
 from leadline.graph.opening import dependencies
 from leadline.graph.recorded import HINT, Recorded
 from leadline.graph.searching import Ghost, Searched, search_again
-from leadline.graph.vanished import absences, replaced_files
+from leadline.graph.vanished import absences, check_library, replaced_files
 from leadline.knowledge import Library
 from leadline.nodes.candidates import context_rows
 from leadline.nodes.outcome import Facts
@@ -58,13 +58,14 @@ async def replay(recorded: Recorded, library: Library, *, collection: str | None
     """Searches `collection` (the recorded one, if None is given) as the recorded run did, and compares.
 
     Raises CollectionUnknown, StoreError, InvalidFilter, RerankerRefused, and RecordError where the record's knobs are
-    out of bounds.
+    out of bounds, or none of its documents is in this library.
     """
     run = recorded.record
     name = collection or run.collection
     context = _context(recorded, name)
     deps = dependencies(library.settings, library)
     await library.collection(name)
+    elsewhere = await check_library(recorded, library)
     searched = await search_again(deps, context, run.searches(), run.judged_by, _ghosts(recorded))
     rows = context_rows(searched.state, [])
     facts = await deps.facts()
@@ -76,7 +77,7 @@ async def replay(recorded: Recorded, library: Library, *, collection: str | None
         *_of_signs(recorded, searched),
         *chunk_differences(recorded.context, rows, await absences(recorded, rows, library, name)),
     ]
-    notes = [*_generation(recorded, facts), *await replaced_files(recorded, rows, library), *_web(recorded)]
+    notes = [*elsewhere, *_generation(recorded, facts), *await replaced_files(recorded, rows, library), *_web(recorded)]
     if not run.passes:
         notes.append("The run searched nothing: it was answered directly.")
     return Replay(recorded.question, name, tuple(differences), tuple(notes), len(rows))

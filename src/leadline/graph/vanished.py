@@ -5,7 +5,7 @@ Knows where to look: in the catalog for the chunk and its document, in the conte
 
 from collections.abc import Sequence
 
-from leadline.errors import TextMissing
+from leadline.errors import RecordError, TextMissing
 from leadline.graph.differences import Kind
 from leadline.graph.recorded import Recorded, RecordedRow
 from leadline.knowledge import Library
@@ -43,6 +43,21 @@ async def absences(
     return absent
 
 
+async def check_library(recorded: Recorded, library: Library) -> list[str]:
+    """A note where the record is of another library. Raises RecordError where that has none of the record's documents:
+    nothing could be compared."""
+    sources = recorded.record.sources
+    if recorded.record.library == await library.identity():
+        return []
+    here = await states_of(library, sorted(sources))
+    if sources and not here:
+        raise RecordError(
+            f"The record is of another library: none of its {len(sources)} documents is here.",
+            hint="Give the data folder that it was made with: --data-dir.",
+        )
+    return [f"The record is of another library; {len(here)} of its {len(sources)} documents are here too."]
+
+
 async def replaced_files(recorded: Recorded, rows: Sequence[ContextRow], library: Library) -> list[str]:
     """Notes on the files that have other bytes now although all that was found of them is still found."""
     found = {row["chunk_id"] for row in rows}
@@ -59,7 +74,7 @@ async def replaced_files(recorded: Recorded, rows: Sequence[ContextRow], library
 
 def _gone(row: RecordedRow, recorded: Recorded, state: SourceState | None, collection: str) -> str:
     if state is None or state.state == "being_removed":
-        return "was removed from the documents"
+        return "is not in the documents any more"
     if state.collection != collection:
         return f"is not in this collection, but in {state.collection}"
     if state.state == "not_ready":

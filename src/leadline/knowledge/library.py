@@ -26,7 +26,7 @@ from leadline.records import Origin
 from leadline.stores import check_backends
 from leadline.stores.base import Retriever
 from leadline.stores.catalog import Catalog
-from leadline.stores.catalog_collections import collection_names, stored_manifests, total_generation
+from leadline.stores.catalog_collections import collection_names, identity, stored_manifests, total_generation
 from leadline.stores.catalog_origins import still_there
 from leadline.stores.catalog_sources import SourceInfo, list_sources
 
@@ -84,6 +84,10 @@ class Library:
     async def generation(self) -> int:
         """Rises with every change of what a search in any collection can find."""
         return await asyncio.to_thread(total_generation, self.catalog)
+
+    async def identity(self) -> str:
+        """What tells this library's catalog from every other: 32 hexadecimal digits."""
+        return await asyncio.to_thread(identity, self.catalog)
 
     async def still_there(self, origins: Sequence[Origin]) -> set[str]:
         """The ids of those chunks whose text is still in the library: neither deleted nor replaced by another."""

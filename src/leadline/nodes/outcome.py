@@ -21,12 +21,13 @@ NEAREST = 3
 class Facts:
     """What a result says of the installation: names of the models, and the generation of the documents.
 
-    `settings` are those that retrieval depends on: see `nodes.record`.
+    `settings` are those that retrieval depends on, `library` tells this one from others: see `nodes.record`.
     """
 
     models: Mapping[str, str]
     generation: int
     settings: Mapping[str, Any] = field(default_factory=dict)
+    library: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def result_of(
         usage=state.get("usage", {}),
         models={**facts.models, "llm": without_folder(context.llm or "extractive")},
         generation=facts.generation,
-        record=record_of(state, context, facts.settings, verdict_of(decision, checked)),
+        record=record_of(state, context, facts.settings, facts.library, verdict_of(decision, checked)),
     )
     if status == "error":
         result["error"] = {

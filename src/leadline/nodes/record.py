@@ -22,11 +22,14 @@ KNOBS: Final = frozenset({"top_k", "rerank_top_k", "max_retries", "max_context_t
 _FOLDER = re.compile(r"(?:^|(?<=:))(?:~|[A-Za-z]:)?[/\\](?:.*[/\\])?(?=.)")
 
 
-def record_of(state: RAGState, context: RunContext, settings: Mapping[str, Any], verdict: Verdict) -> RunRecord:
+def record_of(
+    state: RAGState, context: RunContext, settings: Mapping[str, Any], library: str, verdict: Verdict
+) -> RunRecord:
     """The record of a run that ends with `verdict`. `settings` are those that retrieval depends on."""
     return RunRecord(
         format=FORMAT,
         leadline=version("leadline"),
+        library=library,
         collection=context.collection,
         settings=dict(settings),
         settings_hash=settings_hash(settings),
