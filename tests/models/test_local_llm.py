@@ -16,8 +16,9 @@ from pydantic import BaseModel
 from leadline.config import Settings
 from leadline.errors import ConfigError, MissingExtra, ModelUnavailable
 from leadline.models import local_llm
-from leadline.models.chat import open_chat
+from leadline.models.chat import LiteLLMChat, open_chat
 from leadline.models.local_llm import CONTEXT_TOKENS, EVIDENCE_TOKENS, LocalServer, serving, stop_all
+from leadline.models.served import OwnServer
 
 pytestmark = [
     # LiteLLM's own logging and its cached clients, not ours to close.
@@ -80,6 +81,14 @@ def _visible(pid: int) -> bytes:
     """What a list of processes can show of one, where the system tells."""
     place = Path(f"/proc/{pid}")
     return b"".join((place / name).read_bytes() for name in ("cmdline", "environ")) if place.exists() else b""
+
+
+async def test_any_client_learns_the_window_and_the_tokens_from_the_server(small_gguf: Path) -> None:
+    """llama.cpp's server says both, so one that a person runs is fitted to without a setting."""
+    url, key = await asyncio.to_thread(serving(small_gguf).address)
+    model = LiteLLMChat("openai/local", own=OwnServer(f"{url}/v1", key, 60))
+    assert (await model.limits()).context == CONTEXT_TOKENS
+    assert await model.count_tokens(["Hello world, this"]) == [4]
 
 
 async def test_a_reply_is_held_to_its_schema(small_gguf: Path) -> None:
