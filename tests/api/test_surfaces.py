@@ -38,6 +38,7 @@ CITATION_KEYS = {
     "verified",
     "source_type",
     "url",
+    "retrieved_at",
 }
 
 

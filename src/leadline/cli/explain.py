@@ -52,10 +52,11 @@ def explain(  # noqa: PLR0913 - one parameter an option
 
         settings = settings_for(data_dir, lock_timeout)
         context = context_for(settings, **given).model_copy(update={"llm": llm})
+        result: Result | None
         async with open_app(settings, ask_consent=consent_asker(settings.data_dir, lambda: None)) as app:
             if doc is None:
-                result = await app.ask(question, context=context)
-                code = _end(result, as_json)
+                result = asked = await app.ask(question, context=context)
+                code = _end(asked, as_json)
             else:
                 found = await explain(app, question, doc, context, depth=depth)
                 result, code = found.result, _show_found(found, as_json)
