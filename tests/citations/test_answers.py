@@ -111,6 +111,22 @@ def test_a_sentence_without_a_mark_gets_the_one_that_supports_it() -> None:
     assert [c["n"] for c in check.citations] == [1, 4]
 
 
+def test_two_rows_of_a_table_are_two_things() -> None:
+    """The price of one row is no support for the thing of the next."""
+    table = block(1, "Prices in 2024")
+    rows = ["| Item | Price |", "|---|---|", "| Pump A | 20 EUR |", "| Pump B | 30 EUR |", "| Rope | 5 EUR |"]
+    text, spans = "\n".join(rows), []
+    for row in rows:
+        spans.append((text.index(row), text.index(row) + len(row), row))
+    table["document"]["content"], table["sentences"] = text, spans
+    for answer, grounding in (
+        ("Pump A costs 20 EUR [1].", "grounded"),
+        ("Pump A costs 30 EUR [1].", "ungrounded"),
+        ("The rope costs 30 EUR [1].", "ungrounded"),
+    ):
+        assert check_answer(answer, [table], "What do they cost?").grounding == grounding
+
+
 def test_an_unknown_number_never_reaches_the_reader() -> None:
     """A made-up source is removed and reported, and the right one found."""
     check = check_answer("Halden Robotics was founded in 2011 [2, 7].", EVIDENCE, QUESTION)

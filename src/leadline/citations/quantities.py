@@ -70,6 +70,7 @@ _UNITS = {
     )
     for unit in words
 }
+UNIT_WORDS = frozenset(_UNITS)
 _WORDS: dict[str, float] = {
     **{
         w: n

@@ -27,7 +27,11 @@ ProblemKind = Literal[
 MIN_COVERAGE = 0.5
 # The same without names and figures: what is said of them.
 MIN_COVERAGE_OF_SAID = 0.34
+# Of all of them, in a row of a table.
+MIN_COVERAGE_OF_ROW = 0.6
 _ROOT = 5
+# A name that ends in a single letter: Pump A, Site D. An A that opens a sentence, and initials, are none.
+_LETTERED = re.compile(r"\b[A-Z][a-z]{2,} [A-HJ-Z](?![\w.'’+#-])")
 _QUOTED = re.compile(r"“([^”]+)”|„([^“”]+)[“”]|«\s*([^»]+?)\s*»|「([^」]+)」|(?<![\w\"])\"([^\"\n]+)\"(?!\w)")
 
 
@@ -184,7 +188,18 @@ def _names(sentence: str, span_text: str, context: str) -> list[Problem]:
     sources = [_mentions(span_text), _mentions(context)]
     missing = [name for name in names(sentence) if not any(s.has(name) for s in sources)]
     short = written_out(sentence, sources) if missing else frozenset[str]()
-    return [Problem("name", name.text) for name in missing if name.text not in short]
+    lettered = [
+        Problem("name", pair) for pair in _LETTERED.findall(sentence) if _other_letter(pair, span_text, context)
+    ]
+    return [*(Problem("name", name.text) for name in missing if name.text not in short), *lettered]
+
+
+def _other_letter(pair: str, span_text: str, context: str) -> bool:
+    """Whether a name ends in another letter there than in the sentence: Pump A, Pump B."""
+    if re.search(rf"\b{re.escape(pair)}\b", span_text):
+        return False
+    word = pair.rpartition(" ")[0]
+    return bool(re.search(rf"\b{re.escape(word)} [A-Z]\b", span_text)) or pair not in context
 
 
 def _negation(sentence: str, span_text: str) -> list[Problem]:
@@ -205,8 +220,12 @@ def _quotations(sentence: str, text: str) -> list[Problem]:
 
 def _coverage(sentence: str, span_text: str) -> list[Problem]:
     """Names and figures have rules of their own, so what is said of them counts once more without them."""
-    wanted, said = content_terms(sentence), said_terms(sentence)
-    if _share(wanted, span_text) >= MIN_COVERAGE and _share(said, span_text) >= MIN_COVERAGE_OF_SAID:
+    wanted, share = content_terms(sentence), _share(content_terms(sentence), span_text)
+    if span_text.lstrip().startswith("|"):  # a row names things and amounts; what is said of them stands in its header
+        supported = share >= MIN_COVERAGE_OF_ROW
+    else:
+        supported = share >= MIN_COVERAGE and _share(said_terms(sentence), span_text) >= MIN_COVERAGE_OF_SAID
+    if supported:
         return []
     return [Problem("coverage", " ".join(missing_terms(wanted, span_text)))]
 

@@ -83,6 +83,8 @@ def _windows(block: EvidenceBlock) -> Iterator[tuple[int, int]]:
         for last in range(first, min(first + MAX_SENTENCES, len(sentences))):
             if last > first and content[sentences[last - 1][1] : sentences[last][0]].strip():
                 break  # something between them was left out, so the writer never saw it
+            if last > first and any(content.startswith("|", sentences[n][0]) for n in (last - 1, last)):
+                break  # what stands in two rows of a table is said of two things
             yield _trimmed(content, sentences[first][0], sentences[last][1])
     if not sentences:
         yield 0, 0
