@@ -151,8 +151,8 @@ class ContextRow(TypedDict):
     """One candidate of the run: who found it, how it was ranked, and what became of it. Holds none of its text.
 
     `fused_rank` and `rank` are its 0-based places after fusion and after the reranker; `rerank_score` is 0.0 where it
-    was not scored. `n` is its number in the evidence. `same_as` is the chunk that stands for it. Not known, or not so:
-    None.
+    was not scored. `n` is its number in the evidence. `same_as` is the chunk that stands for it, `led_by` a name of
+    another passage that a search for it came by. Not known, or not so: None.
     """
 
     chunk_id: str
@@ -172,6 +172,7 @@ class ContextRow(TypedDict):
     n: int | None
     sentences: SentenceCounts | None
     same_as: str | None
+    led_by: str | None
 
 
 class SourceSeen(TypedDict):

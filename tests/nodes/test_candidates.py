@@ -177,6 +177,15 @@ def test_every_candidate_has_exactly_one_row(found: Any) -> None:
     assert sorted(row["chunk_id"] for row in rows) == list("abcdefg")
 
 
+def test_what_a_name_led_to_says_so(found: Any) -> None:
+    """The name is told beside what became of the passage."""
+    state = found({"bm25": "ab"})
+    state["documents"][1]["metadata"]["led_by"] = {"name": "Dana Fox", "chunk_id": "a"}
+    rows = of(context_rows(state, []))
+    assert (rows["a"]["led_by"], rows["b"]["led_by"]) == (None, "Dana Fox")
+    assert "the name Dana Fox in another passage led to it" in rows["b"]["why"]
+
+
 def test_nothing_found_is_no_row() -> None:
     """Of a greeting, too."""
     assert context_rows({}, []) == []

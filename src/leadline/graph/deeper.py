@@ -58,7 +58,7 @@ async def look_deeper(
     ranks: dict[str, list[DeepRank]] = {chunk_id: [] for chunk_id in chunk_ids}
     texts: dict[str, Document] = {}
     for number, search in enumerate(record["passes"], start=1):
-        if "documents" not in search["sources"] or _asked_before(search, record["passes"][: number - 1]):
+        if not _is_search(search) or _asked_before(search, record["passes"][: number - 1]):
             continue
         outcomes = await search_all(legs, search["query"], k=max(depth, search["width"]), where=context.filters)
         for leg, found in outcomes.items():
@@ -79,6 +79,12 @@ async def look_deeper(
         legs=tuple(legs),
         failed=failed,
     )
+
+
+def _is_search(search: Mapping[str, Any]) -> bool:
+    """Whether the documents were searched for its query. For names alone it was each of them, for its best hit only:
+    deeper there is nothing that a run could have had."""
+    return "documents" in search["sources"] and not (search.get("hops") and search["width"] <= 1)
 
 
 def _asked_before(search: Pass, earlier: Sequence[Pass]) -> bool:

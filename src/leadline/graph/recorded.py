@@ -5,7 +5,7 @@ the result in a notebook are all one.
 """
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -66,6 +66,8 @@ class RecordedPass(_Part):
     query: Annotated[str, Field(max_length=20_000)]
     width: Annotated[int, Field(ge=0, le=1000)]
     sources: list[Name]
+    hops: Annotated[list[Name], Field(max_length=100)] = []
+    hops_from: Name = ""
 
 
 class RecordedSource(_Part):
@@ -101,7 +103,7 @@ class RecordedRun(_Part):
 
     def searches(self) -> list[Pass]:
         """The passes as the run's state has them."""
-        return [Pass(query=p.query, width=p.width, sources=list(p.sources)) for p in self.passes]
+        return [cast(Pass, each.model_dump(exclude_unset=True)) for each in self.passes]
 
 
 class Recorded(_Part):

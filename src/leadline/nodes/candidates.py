@@ -143,6 +143,9 @@ def _ranked_row(document: Document, run: _Run, trail: _Trail) -> ContextRow:
         why=why,
     )
     block = run.blocks.get(chunk_id)
+    if led_by := metadata.get("led_by"):
+        row["led_by"] = led_by["name"]
+        row["why"] += f"; the name {led_by['name']} in another passage led to it"
     row["rerank_score"] = document["rerank_score"]
     row["rank"], row["fused_rank"] = run.rank[chunk_id], run.fused[chunk_id]
     if block is not None:
@@ -188,6 +191,7 @@ def _row(
         n=None,
         sentences=None,
         same_as=None,
+        led_by=None,
     )
 
 
