@@ -247,7 +247,12 @@ async def test_what_was_taken_out_is_in_no_file_of_a_table(
         with psycopg.connect(postgres.address("postgres"), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
             assert b"Quokka 42 million" in _table_files(postgres)
-            await app.delete_thread("t")
+            threads = await app.conversations.threads()
+            assert await threads.delete("t")
+            connection.execute("CHECKPOINT")
+            assert b"Quokka 42 million" in _table_files(postgres), "a deletion alone leaves them"
+            assert await threads.owes_purge()
+            await threads.purge()
             connection.execute("CHECKPOINT")
     assert b"Quokka 42 million" not in _table_files(postgres)
 

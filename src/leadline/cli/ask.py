@@ -21,7 +21,6 @@ from leadline.cli.command import (
     say_problems,
     settings_for,
 )
-from leadline.cli.display import say
 
 if TYPE_CHECKING:
     from leadline.knowledge import Library
@@ -90,8 +89,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
                 view.end(result, [] if as_json else await nearest_passages(app.library, context.collection, result))
                 if record is not None:
                     await asyncio.to_thread(write_record, record, result)
-                if result["queries"]:
-                    await say_problems_of(app.library, context.collection)
+                if result["queries"] and app.library.is_open(context.collection):  # else the run has said why not
+                    await say_problems(await app.library.collection(context.collection))
         return EXIT_CODES.get(result["status"], FAILED)
 
     run(work(), as_json=as_json)
@@ -111,25 +110,14 @@ def write_record(path: Path, result: dict[str, Any]) -> None:
 
 async def nearest_passages(library: "Library", collection: str, result: dict[str, Any]) -> "list[Document]":
     """The passages that came nearest to an answer where there is none, with their text. Best first."""
-    from leadline.errors import StoreError
+    from leadline.errors import TextMissing
     from leadline.stores.base import Hit
 
     rows = [row for row in result["context"] if row["rank"] is not None][:NEAREST]
     if result["status"] != "abstained" or not rows:
         return []
     hits = [Hit(row["chunk_id"], row["rerank_score"], rank) for rank, row in enumerate(rows)]
-    try:  # the collection is open, so asking costs nothing
-        return await (await library.collection(collection)).hydrate(hits, "nearest")
-    except StoreError:  # all of them came from the web, or an index is at fault, which the run has said
-        return []
-
-
-async def say_problems_of(library: "Library", collection: str) -> None:
-    """Says on standard error why what was found may not be all there is. A collection that can't be opened whole was
-    searched in part, and the run has said so."""
-    from leadline.errors import StoreError
-
     try:
-        await say_problems(await library.collection(collection))
-    except StoreError as error:
-        say(f"Not everything was searched: {error}", style="yellow", stderr=True)
+        return await (await library.collection(collection)).hydrate(hits, "nearest")
+    except TextMissing:  # all of them came from the web: the catalog has no text of those
+        return []

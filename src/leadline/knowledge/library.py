@@ -69,6 +69,10 @@ class Library:
                 self._collections[name] = await self._open(name)
             return self._collections[name]
 
+    def is_open(self, collection: str) -> bool:
+        """Whether all of the collection is open, so that asking for it costs nothing."""
+        return collection in self._collections
+
     async def retrievers(self, collection: str = DEFAULT) -> dict[str, Retriever]:
         """Leg → retriever, of the collection.
 
