@@ -35,11 +35,8 @@ above|below beneath
 inside within|outside
 upper|lower
 
-father|mother
-brother|sister
-son|daughter
-husband|wife
 king|queen
+includes include included including|excludes exclude excluded excluding
 male men man boys|female women woman girls
 black|white
 hot hotter|cold colder
@@ -87,9 +84,11 @@ _LIMIT = re.compile(
     r"(?: the age of)? (?P<number>[\d.,]*\d)",
     re.IGNORECASE,
 )
-_WHO = r"(?P<who>(?:(?:[A-ZÀ-Þ]\.|[A-ZÀ-Þ][\w’'-]+(?:\.(?= [a-z]))?)[ ]?)+)"
+_NAME = r"(?:[A-ZÀ-Þ]\.|[A-ZÀ-Þ][\w’'-]+(?:\.(?= [a-z]))?)"
+_WHO = rf"(?P<who>(?:{_NAME}(?: (?:de|von|van|der|la|le|du|of|the|&)(?= [A-ZÀ-Þ]))*[ ]?)+)"
 _DONE = r"\b(?P<verb>\w{2,}ed|built|made|led|won|written|drawn|chosen|taken|given|shown|sung|held|bought|sold)\b"
-_BY = re.compile(rf"{_DONE}[^.;,]{{0,60}}?\bby {_WHO}")
+_BY = re.compile(rf"{_DONE}(?P<rest>[^.;]{{0,160}})")
+_AGENT = re.compile(rf"\bby {_WHO}")
 _DID = re.compile(rf"{_WHO}(?<!['’]s )(?:(?:first|later|also|originally) )?(?P<verb>\w{{3,}})\b")
 
 
@@ -130,7 +129,10 @@ def _other_limit(sentence: str, text: str) -> str:
 
 def _other_agent(sentence: str, text: str) -> str:
     """The name that is said to have done what the text says another did: X founded, founded by Y."""
-    done = {_verb(match): _words(match["who"]) for match in _BY.finditer(text)}
+    done: dict[str, set[str]] = {}
+    for match in _BY.finditer(text):
+        agents = [_words(agent["who"]) for agent in _AGENT.finditer(match["rest"])]
+        done.setdefault(_verb(match), set()).update(*agents)
     for match in _DID.finditer(sentence) if done else ():
         agents = done.get(_verb(match))
         if agents and agents.isdisjoint(_words(match["who"])):

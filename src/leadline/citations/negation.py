@@ -24,7 +24,7 @@ _NO_CUES = re.compile(
 )
 # Words that deny without a negation: they can stand for one of the other side.
 _IMPLIED = re.compile(
-    r"""\b(?:fail\w*|forb[ai]d\w*|prohibit\w*|prevent\w*|bann?(?:ed|s|ing)?|refus\w*|reject\w*|den(?:y|ies|ied|ying|ial)
+    r"""\b(?:fail\w*|declin\w*|forb[ai]d\w*|prohibit\w*|prevent\w*|bann?(?:ed|s|ing)?|refus\w*|reject\w*|den(?:y|ies|ied|ying|ial)
     |exempt\w*|avoid\w*|absen(?:t|ce)|impossib\w+|oppos(?:es?|ed|ing|ition)|protest\w*|stop(?:s|ped|ping)?|ceas\w+|lost|loses?|miss(?:ed|es)
     |un(?!der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|\w{4,}less|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
     re.IGNORECASE | re.VERBOSE,

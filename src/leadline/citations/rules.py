@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
-from leadline.analysis import Analyzer
+from leadline.analysis import STOP_WORDS, Analyzer, english_stem
 from leadline.citations.contrasts import contradicted
 from leadline.citations.dates import take_dates
 from leadline.citations.markers import parse_markers
@@ -30,8 +30,16 @@ MIN_COVERAGE_OF_SAID = 0.34
 # Of all of them, in a row of a table.
 MIN_COVERAGE_OF_ROW = 0.6
 _ROOT = 5
+# Words that say of a thing little more than that it is: a source has others in their place, or none.
+_LIGHT = frozenset(
+    english_stem(word)
+    for word in """located location situated based place take takes called call named name names known know exist exists
+    live lives come comes go goes happen happened occur occurred include includes contain contains consist consists
+    issued used use uses type kind sort part parts example examples common commonly term terms title titled today
+    current currently one two group number regarded considered""".split()
+)
 # A name that ends in a single letter: Pump A, Site D. An A that opens a sentence, and initials, are none.
-_LETTERED = re.compile(r"\b[A-Z][a-z]{2,} [A-HJ-Z](?![\w.'’+#-])")
+_LETTERED = re.compile(r"\b[A-Z][a-z]{2,} [A-HJ-Z](?![\w.'’+#&-])")
 _QUOTED = re.compile(r"“([^”]+)”|„([^“”]+)[“”]|«\s*([^»]+?)\s*»|「([^」]+)」|(?<![\w\"])\"([^\"\n]+)\"(?!\w)")
 
 
@@ -82,10 +90,10 @@ def content_terms(text: str) -> list[str]:
 
 
 def said_terms(sentence: str) -> list[str]:
-    """The content words without names and figures, which have rules of their own: what is said of them."""
+    """What is said: the content words without those that say little, and names and figures, which have own rules."""
     own_rules = {term for name in names(sentence) for term in _analyzer().terms(name.text)}
     own_rules |= {term for quantity in quantities(sentence) for term in _analyzer().terms(quantity.text)}
-    return [term for term in content_terms(sentence) if term not in own_rules]
+    return [term for term in content_terms(sentence) if term not in own_rules and term not in _LIGHT]
 
 
 def coverage(sentence: str, span_text: str) -> float:
@@ -196,9 +204,9 @@ def _names(sentence: str, span_text: str, context: str) -> list[Problem]:
 
 def _other_letter(pair: str, span_text: str, context: str) -> bool:
     """Whether a name ends in another letter there than in the sentence: Pump A, Pump B."""
-    if re.search(rf"\b{re.escape(pair)}\b", span_text):
-        return False
     word = pair.rpartition(" ")[0]
+    if word.casefold() in STOP_WORDS or re.search(rf"\b{re.escape(pair)}\b", span_text, re.IGNORECASE):
+        return False
     return bool(re.search(rf"\b{re.escape(word)} [A-Z]\b", span_text)) or pair not in context
 
 
@@ -220,7 +228,8 @@ def _quotations(sentence: str, text: str) -> list[Problem]:
 
 def _coverage(sentence: str, span_text: str) -> list[Problem]:
     """Names and figures have rules of their own, so what is said of them counts once more without them."""
-    wanted, share = content_terms(sentence), _share(content_terms(sentence), span_text)
+    wanted = [term for term in content_terms(sentence) if term not in _LIGHT] or content_terms(sentence)
+    share = _share(wanted, span_text)
     if span_text.lstrip().startswith("|"):  # a row names things and amounts; what is said of them stands in its header
         supported = share >= MIN_COVERAGE_OF_ROW
     else:
