@@ -87,7 +87,7 @@ OWNERS = {
     "qdrant_edge": "stores/qdrant",
     "pinecone": "stores/pinecone",
     "obstore": "stores/",
-    "psycopg": "stores/",
+    "psycopg": ("stores/", "graph/threads_postgres"),
     "sqlalchemy": "stores/",
     "litellm": "models/",
     "onnxruntime": "models/",

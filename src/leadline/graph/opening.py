@@ -29,10 +29,7 @@ from leadline.web import PageFetcher, open_search
 
 def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsent | None = None) -> Dependencies:
     """The dependencies of the product: the library's legs, the models and the web that the settings name."""
-    ranking = open_reranker(settings.reranker_model, library.embedder)
-    if settings.reranker_model != "embedded":
-        ranking = Watched(ranking, settings.rerank_timeout_s)
-    embedded = ranking if settings.reranker_model == "embedded" else open_reranker("embedded", library.embedder)
+    ranking, embedded = _rerankers(settings, library)
     encoder = library.embedder if isinstance(library.embedder, MiniLM) else MiniLM()
     quoting = _WithStandIn(ranking, embedded)
 
@@ -71,6 +68,14 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         ask_consent=ask_consent,
         check=partial(check_answer, meaning=MeaningByLikeness(TokenLikeness(encoder))),
     )
+
+
+def _rerankers(settings: Settings, library: Library) -> tuple[Reranker, Reranker]:
+    """The one that the settings name, and the embedded one, which may be the same."""
+    embedded = open_reranker("embedded", library.embedder)
+    if settings.reranker_model == "embedded":
+        return embedded, embedded
+    return Watched(open_reranker(settings.reranker_model, library.embedder), settings.rerank_timeout_s), embedded
 
 
 def _page_reader(settings: Settings, library: Library) -> PageReader:

@@ -146,8 +146,8 @@ async def _standalone(
     except ModelError as error:
         return by_rule, known_from, Usage(llm_calls=1), [degrade(runtime, "planner", error)]
     if not asks_the_same(question, asked, conversation):
-        error = ChatFailed(f"{model_name} asks something else than was asked.")
-        return by_rule, known_from, usage, [degrade(runtime, "planner", error)]
+        other = ChatFailed(f"{model_name} asks something else than was asked.")
+        return by_rule, known_from, usage, [degrade(runtime, "planner", other)]
     return question, origins_in(shown) if question != asked else [], usage, []
 
 
