@@ -5,10 +5,12 @@ that another process has locked. Parts that run in this process are made to rais
 """
 
 import asyncio
+import os
 import re
 import shutil
 import signal
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -49,6 +51,7 @@ TEXTS = {
     "compost": "The compost heap stands behind the shed and is turned every second week.",
     "tomatoes": "Tomatoes need about two litres of water a day.",
 }
+NOBODY = 65534
 WAIT_S = 3.0  # for every part that is slow
 PARTS = ("vector", "bm25", "graph", "reranker", "llm", "critic", "web", "checkpointer")
 
@@ -457,3 +460,45 @@ async def test_a_turn_that_cannot_be_kept_has_its_answer(place: Place) -> None:
         other.close()
         assert (status, degraded) == ("answered", ["checkpointer"])
         assert [info.turns for info in await app.threads()] == [1]
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As an account that may read and not write what belongs to others: root may do anything."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
+def readable_threads(prepared: Path) -> Iterator[Path]:
+    """A data folder of the account of `without_rights`, but for the conversations."""
+    folder = Path(tempfile.mkdtemp(prefix="leadline-read-only-"))  # not below pytest's own: nobody else may enter that
+    try:
+        data = shutil.copytree(prepared, folder / "data")
+        folder.chmod(0o755)
+        for path in [data, *data.rglob("*")]:
+            if path.name.startswith("threads.db"):
+                path.chmod(0o444)
+            elif not os.geteuid():
+                os.chown(path, NOBODY, NOBODY)
+        yield data
+    finally:
+        shutil.rmtree(folder)
+
+
+async def test_conversations_that_may_only_be_read(prepared: Path) -> None:
+    """The file belongs to somebody else: an answer without a memory, and the file stays as it was."""
+    with readable_threads(prepared) as data:
+        before = (data / "threads.db").read_bytes()
+        async with open_app(Settings(data_dir=data, vector_backend="faiss", threads_timeout_s=WAIT_S)) as app:
+            assert (await app.ask(QUESTION))["degraded"] == []  # all is loaded that the other account may not read
+            with without_rights():
+                result = await app.ask(QUESTION, thread_id="t")
+        assert (result["status"], result["degraded"]) == ("answered", ["checkpointer"])
+        assert (data / "threads.db").read_bytes() == before
