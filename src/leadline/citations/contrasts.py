@@ -7,7 +7,7 @@ source says `by`; else it doesn't know what is said of what.
 
 import re
 
-from leadline.analysis import english_stem
+from leadline.analysis import STOP_WORDS, english_stem
 from leadline.citations.wordforms import base_form
 
 _SETS = """spring|summer|autumn fall|winter
@@ -87,7 +87,7 @@ _LIMIT = re.compile(
 _NAME = r"(?:[A-ZÀ-Þ]\.|[A-ZÀ-Þ][\w’'-]+(?:\.(?= [a-z]))?)"
 _WHO = rf"(?P<who>(?:{_NAME}(?: (?:de|von|van|der|la|le|du|of|the|&)(?= [A-ZÀ-Þ]))*[ ]?)+)"
 _DONE = r"\b(?P<verb>\w{2,}ed|built|made|led|won|written|drawn|chosen|taken|given|shown|sung|held|bought|sold)\b"
-_BY = re.compile(rf"{_DONE}(?P<rest>[^.;]{{0,160}})")
+_BY = re.compile(rf"\b(?:is|are|was|were|been|be|being)\s+(?:\w+ly\s+)?{_DONE}(?P<rest>[^.;]{{0,120}})")
 _AGENT = re.compile(rf"\bby {_WHO}")
 _DID = re.compile(rf"{_WHO}(?<!['’]s )(?:(?:first|later|also|originally) )?(?P<verb>\w{{3,}})\b")
 
@@ -134,8 +134,8 @@ def _other_agent(sentence: str, text: str) -> str:
         agents = [_words(agent["who"]) for agent in _AGENT.finditer(match["rest"])]
         done.setdefault(_verb(match), set()).update(*agents)
     for match in _DID.finditer(sentence) if done else ():
-        agents = done.get(_verb(match))
-        if agents and agents.isdisjoint(_words(match["who"])):
+        agents, who = done.get(_verb(match)), _words(match["who"]) - STOP_WORDS
+        if agents and who and agents.isdisjoint(who):
             return match["who"].strip()
     return ""
 
