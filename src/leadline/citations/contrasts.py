@@ -131,8 +131,8 @@ def _other_agent(sentence: str, text: str) -> str:
     """The name that is said to have done what the text says another did: X founded, founded by Y."""
     done: dict[str, set[str]] = {}
     for match in _BY.finditer(text):
-        agents = [_words(agent["who"]) for agent in _AGENT.finditer(match["rest"])]
-        done.setdefault(_verb(match), set()).update(*agents)
+        named = [_words(agent["who"]) for agent in _AGENT.finditer(match["rest"])]
+        done.setdefault(_verb(match), set()).update(*named)
     for match in _DID.finditer(sentence) if done else ():
         agents, who = done.get(_verb(match)), _words(match["who"]) - STOP_WORDS
         if agents and who and agents.isdisjoint(who):
