@@ -65,8 +65,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from the documents, with sources. Exit code 4: no answer was found."""
-    given: dict[str, Any] = {"collection": collection, "web": web, "llm": llm}
-    given |= {"web_consent": "yes" if yes else None, "show_prompts": show_prompts or None}
+    given = {"collection": collection, "web": web, "llm": llm, "show_prompts": show_prompts or None}
+    given["web_consent"] = "yes" if yes else None
 
     async def work() -> int:
         from leadline.cli.answer import RunView
@@ -77,23 +77,25 @@ def ask(  # noqa: PLR0913 - one parameter an option
         settings = settings_for(data_dir, lock_timeout)
         context = context_for(settings, **given)
         view = RunView(trace=trace, prompts=show_prompts, as_json=as_json)
-        asker = consent_asker(settings.data_dir, view.pause)
         result: dict[str, Any] = {}
-        async with open_app(settings, ask_consent=asker) as app:
+        async with open_app(settings, ask_consent=consent_asker(settings.data_dir, view.pause)) as app:
             with view:
                 async for event in app.stream(question, context=context, thread_id=thread):
-                    if isinstance(event, FinalEvent):
-                        result = event.result
-                    else:
-                        view.show(event)
+                    view.show(event)
+                    result = event.result if isinstance(event, FinalEvent) else result
                 view.end(result, [] if as_json else await nearest_passages(app.library, context.collection, result))
                 if record is not None:
                     await asyncio.to_thread(write_record, record, result)
-                if result["queries"] and app.library.is_open(context.collection):  # else the run has said why not
-                    await say_problems(await app.library.collection(context.collection))
+                await problems_of(app.library, context.collection, result)
         return EXIT_CODES.get(result["status"], FAILED)
 
     run(work(), as_json=as_json)
+
+
+async def problems_of(library: "Library", collection: str, result: dict[str, Any]) -> None:
+    """Says what wasn't searched, where something was; of a collection that isn't open the run has said why not."""
+    if result["queries"] and library.is_open(collection):
+        await say_problems(await library.collection(collection))
 
 
 def write_record(path: Path, result: dict[str, Any]) -> None:
