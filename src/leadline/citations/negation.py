@@ -26,7 +26,7 @@ _NO_CUES = re.compile(
 _IMPLIED = re.compile(
     r"""\b(?:fail\w*|declin\w*|forb[ai]d\w*|prohibit\w*|prevent\w*|bann?(?:ed|s|ing)?|refus\w*|reject\w*|den(?:y|ies|ied|ying|ial)
     |exempt\w*|avoid\w*|absen(?:t|ce)|impossib\w+|oppos(?:es?|ed|ing|ition)|protest\w*|stop(?:s|ped|ping)?|ceas\w+|lost|loses?|miss(?:ed|es)
-    |un(?!der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|\w{4,}less|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
+    |un(?!less|der|it|iv|ion|iq|ifor|ify|ified|til)\w{4,}|\w{4,}less|inability|insufficient\w*|illegal\w*|verbot\w*)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 # The same for what a source leaves out of what it says; in an answer they affirm.
@@ -54,7 +54,7 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
     for scope in mine:
         if _implied_near(scope, text, words, terms):
             continue
-        opposite = any(f"{prefix}{word}" in there for prefix in _OPPOSITES for word in scope[:_HEAD])
+        opposite = any(f"{prefix}{word}" in there - words for prefix in _OPPOSITES for word in scope[:_HEAD])
         opposite = opposite or any(f"{word}less" in there for word in scope[:_HEAD])
         said_of_another = affirmed.issuperset(scope) and not denied.issuperset(scope)
         if not opposite and (said_of_another or not denied.intersection(scope)):
