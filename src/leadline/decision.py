@@ -3,6 +3,7 @@
 Knows neither budgets nor documents: whoever calls says which remedies are still available.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.records import Action, Evidence, Flag, Grounding, Status
@@ -10,10 +11,14 @@ from leadline.records import Action, Evidence, Flag, Grounding, Status
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """What can still be tried: `retry` with a changed query, width or source; `escalate` to the web."""
+    """What can still be tried: `retry` with a changed query, width or source; `escalate` to the web.
+
+    `limits` names the spent budgets that took one of them away.
+    """
 
     retry: bool
     escalate: bool
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,14 @@ def _remedy(order: tuple[Action, Action], remedies: Remedies, found: str) -> Dec
             then = "trying a changed search" if action == "retry" else "trying the web"
             return Decision(action, None, (), (), f"{found}: {then}.")
     return Decision("abstain", "abstained", (), (), f"{found}, and nothing is left to try.")
+
+
+def told(limits: Sequence[str]) -> str:
+    """What to add to a reason for people where budgets ended a run; "" where none did."""
+    if not limits:
+        return ""
+    *before, last = (limit.replace("_", " ") for limit in limits)
+    return f" The run's budget of {' and '.join(filter(None, [', '.join(before), last]))} is spent."
 
 
 def _finish(status: Status, reason: str, *flags: Flag) -> Decision:

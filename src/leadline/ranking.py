@@ -62,11 +62,14 @@ def is_scored(rerank_score: float) -> bool:
     return math.isfinite(rerank_score) and rerank_score != 0.0
 
 
-def apply_scores(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:
+def apply_scores(
+    documents: Sequence[Document], scores: Sequence[float], *, orders: Mapping[str, float] | None = None
+) -> list[Document]:
     """The documents with their logits, best first; unscored ones last, in the order given.
 
     Best is by logit and by the place in the order given, which is that of fusion: each doubling of the place counts as
     much as RANK_PRIOR · ln 2 of logit. Both are evidence of relevance, and together they rank better than either.
+    `orders`: chunk id → a logit that orders in the place of the document's own, where it is higher; its own is kept.
     All or nothing: ValueError if there isn't one score a document. A score that isn't finite becomes 0.0 (not scored);
     an exact zero becomes the smallest float of its sign.
     """
@@ -77,7 +80,9 @@ def apply_scores(documents: Sequence[Document], scores: Sequence[float]) -> list
     def key(placed: tuple[int, Document]) -> tuple[bool, float]:
         place, document = placed
         logit = document["rerank_score"]
-        return (False, RANK_PRIOR * math.log1p(place) - logit) if is_scored(logit) else (True, 0.0)
+        if not is_scored(logit):
+            return True, 0.0
+        return False, RANK_PRIOR * math.log1p(place) - max(logit, (orders or {}).get(_chunk_id(document), logit))
 
     return [document for _, document in sorted(enumerate(scored), key=key)]
 

@@ -96,11 +96,17 @@ class Verdict(TypedDict):
 
 
 class Pass(TypedDict):
-    """One search that was made; a retry must differ from all of them."""
+    """One search that was made; a retry must differ from all of them.
+
+    `hops` are names of the passage `hops_from` that were searched for, each by itself. A search for names alone has
+    them as its query.
+    """
 
     query: str
     width: int
     sources: list[str]
+    hops: NotRequired[list[str]]
+    hops_from: NotRequired[str]
 
 
 class Sighting(TypedDict):
@@ -230,6 +236,7 @@ class Result(TypedDict):
     web_used: bool
     degraded: list[str]
     usage: Usage
+    limits: NotRequired[list[str]]  # the budgets that kept the run from something, by their names
     models: dict[str, str]
     generation: int
     record: NotRequired[RunRecord]

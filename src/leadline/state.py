@@ -109,6 +109,7 @@ class RAGState(TypedDict, total=False):
     web_used: bool
     web_denied: bool
     degraded: Annotated[list[str], merge_unique]
+    limits: Annotated[list[str], merge_unique]  # budgets that kept the run from something
     usage: Annotated[Usage, add_usage]
     started_at: float
     status: Status

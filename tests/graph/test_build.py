@@ -202,8 +202,8 @@ async def test_tokens_come_one_by_one(over: Any, garden: Any, ask: Any, scripted
     words = ["Roses ", "are ", "pruned ", "in ", "early ", "spring "]
 
     class Slow(scripted):  # type: ignore[misc]  # the class comes from a fixture
-        async def stream(self, messages: Any) -> Any:
-            async for delta in super().stream(messages):
+        async def stream(self, messages: Any, **options: Any) -> Any:
+            async for delta in super().stream(messages, **options):
                 await asyncio.sleep(0.01)
                 yield delta
 

@@ -22,20 +22,21 @@ def test_a_fresh_run_has_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "knobs"),
+    ("state", "knobs", "limits"),
     [
-        ({}, {"web": "never"}),
-        ({}, {"web_consent": "no"}),
-        ({}, {"web_reachable": False}),
-        ({"web_used": True}, {}),
-        ({"web_denied": True}, {}),
-        ({"usage": {"web_calls": 2}}, {}),
-        ({}, {"budgets": Budgets(web_calls=0)}),
+        ({}, {"web": "never"}, ()),
+        ({}, {"web_consent": "no"}, ()),
+        ({}, {"web_reachable": False}, ()),
+        ({"web_used": True}, {}, ()),
+        ({"web_denied": True}, {}, ()),
+        ({"usage": {"web_calls": 2}}, {}, ("web_calls",)),
+        ({}, {"budgets": Budgets(web_calls=0)}, ("web_calls",)),
+        ({}, {"budgets": Budgets(web_calls=0), "web": "never"}, ()),
     ],
 )
-def test_the_web_is_closed_by_policy_consent_use_or_budget(state: Any, knobs: Any) -> None:
-    """Each of them takes escalating away, and nothing else."""
-    assert left(state, **knobs) == Remedies(retry=True, escalate=False)
+def test_the_web_is_closed_by_policy_consent_use_or_budget(state: Any, knobs: Any, limits: Any) -> None:
+    """Each of them takes escalating away, and nothing else; the budget is named only where it is what stands there."""
+    assert left(state, **knobs) == Remedies(retry=True, escalate=False, limits=limits)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,9 @@ def test_no_retry_without_a_retry_left_or_a_search_not_made(state: Any, knobs: A
 
 
 def test_spent_time_takes_every_remedy() -> None:
-    """Both need time."""
-    assert left(now=500.0) == Remedies(retry=False, escalate=False)
+    """Both need time, and it is named unless neither was left anyway."""
+    assert left(now=500.0) == Remedies(retry=False, escalate=False, limits=("seconds",))
+    assert left(now=500.0, max_retries=0, web="never") == Remedies(retry=False, escalate=False)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from leadline.nodes.planner import planner
 from leadline.nodes.reasoning import reasoning
 from leadline.nodes.reflection import reflection
 from leadline.nodes.reranker import ZeroPoints, reranker
+from leadline.nodes.spending import metered
 from leadline.nodes.web import AskConsent, FoundBefore, ReadPages, web
 from leadline.state import RAGInput, RAGState
 from leadline.web import WebSearch
@@ -85,18 +86,19 @@ def build_graph(deps: Dependencies) -> Graph:
     def route_evidence(state: RAGState, runtime: Runtime[RunContext]) -> str:
         return after_reranker(state, deps.left(state, runtime.context))
 
-    write = partial(reasoning, chat=deps.chat, sentence_scorer=deps.sentence_scorer)
-    reflect = partial(
-        reflection,
-        check=partial(check_draft, check=deps.check, chat=deps.chat, sentence_scorer=deps.sentence_scorer),
-        chat=deps.chat,
-        facts=deps.facts,
-        left=deps.left,
-    )
+    def plan(chat: OpenChat) -> Node:
+        return partial(planner, chat=chat, still_there=deps.still_there)
+
+    def write(chat: OpenChat) -> Node:
+        return partial(reasoning, chat=chat, sentence_scorer=deps.sentence_scorer)
+
+    def reflect(chat: OpenChat) -> Node:
+        check = partial(check_draft, check=deps.check, chat=chat, sentence_scorer=deps.sentence_scorer)
+        return partial(reflection, check=check, chat=chat, facts=deps.facts, left=deps.left)
+
     graph: Graph = StateGraph(RAGState, context_schema=RunContext, input_schema=RAGInput)
 
-    plan = partial(planner, chat=deps.chat, still_there=deps.still_there)
-    graph.add_node("planner", traced("planner", plan))
+    graph.add_node("planner", traced("planner", metered(plan, deps.chat, begins=True)))
     search, rank = search_nodes(deps)
     graph.add_node("hybrid", traced("hybrid", search))
     look = partial(
@@ -107,8 +109,8 @@ def build_graph(deps: Dependencies) -> Graph:
     graph.add_node("reranker", traced("reranker", rank))
     fit = partial(compressor, count_tokens=deps.count_tokens, chat=deps.chat)
     graph.add_node("compressor", traced("compressor", fit))
-    graph.add_node("reasoning", traced("reasoning", write))
-    graph.add_node("reflection", traced("reflection", reflect))
+    graph.add_node("reasoning", traced("reasoning", metered(write, deps.chat)))
+    graph.add_node("reflection", traced("reflection", metered(reflect, deps.chat)))
 
     graph.add_edge(START, "planner")
     graph.add_conditional_edges("planner", after_planner, ["hybrid", "web", "reasoning"])

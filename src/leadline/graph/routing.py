@@ -6,6 +6,7 @@ from langgraph.graph import END
 
 from leadline.decision import Remedies
 from leadline.nodes.allowance import drafted_before
+from leadline.nodes.hops import next_hop
 from leadline.ranking import evidence_sign
 from leadline.state import RAGState
 
@@ -21,12 +22,15 @@ def after_reranker(state: RAGState, left: Remedies) -> Literal["compressor", "re
     """To the writer only where that can help.
 
     No answer is written from passages known to be irrelevant, or from none, while something is left to try; nor
-    a second time from the very passages of the draft that was just rejected.
+    a second time from the very passages of the draft that was just rejected; nor from relevant ones before the names
+    in the best of them were followed.
     """
     if drafted_before(state):
         return "reflection"
-    hopeless = evidence_sign(state.get("context", [])) in ("irrelevant", "nothing")
-    return "reflection" if hopeless and (left.retry or left.escalate) else "compressor"
+    sign = evidence_sign(state.get("context", []))
+    if sign == "relevant":
+        return "reflection" if left.retry and next_hop(state) else "compressor"
+    return "reflection" if sign != "unranked" and (left.retry or left.escalate) else "compressor"
 
 
 def after_reflection(state: RAGState) -> Literal["hybrid", "web", "__end__"]:

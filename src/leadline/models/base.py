@@ -109,10 +109,14 @@ class ChatLimits:
     """What a chat model can take, in its own tokens; None where nobody says.
 
     `context` is for prompt and reply together. `evidence` is as much evidence as the model still reads well and fast.
+    `reply` is the longest reply it gives. Prices are of one token, 0 where there is none.
     """
 
     context: int | None = None
     evidence: int | None = None
+    reply: int | None = None
+    prompt_price: float = 0.0
+    reply_price: float = 0.0
 
 
 class ChatModel(Protocol):

@@ -93,7 +93,8 @@ class LiteLLMChat:
         """The window as the server says, else as LiteLLM's list has it. Raises ConfigError for an unknown provider."""
         litellm, provider = await self._library()
         served = await self._served.window() if self._served else None
-        return ChatLimits(context=served or providers.window_of(litellm, self._model, provider))
+        window = served or providers.window_of(litellm, self._model, provider)
+        return ChatLimits(context=window, **providers.reply_limits(litellm, self._model))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """By the server where it counts, else by LiteLLM's tokenizer for the model. Nothing else is asked."""

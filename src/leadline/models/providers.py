@@ -158,6 +158,17 @@ def window_of(litellm: Any, model: str, provider: str) -> int | None:
     return int(window) if window else None
 
 
+def reply_limits(litellm: Any, model: str) -> dict[str, Any]:
+    """The longest reply and the prices of a token, in the words of ChatLimits, as far as LiteLLM's list knows them."""
+    listed = priced(litellm, model)
+    longest = listed.get("max_output_tokens")
+    return {
+        "reply": int(longest) if longest else None,
+        "prompt_price": float(listed.get("input_cost_per_token") or 0.0),
+        "reply_price": float(listed.get("output_cost_per_token") or 0.0),
+    }
+
+
 def count(litellm: Any, model: str, texts: Sequence[str]) -> list[int]:
     """The tokens of each text by LiteLLM's tokenizer for the model; where it would fetch that, by OpenAI's."""
     kind_of = getattr(litellm.utils, "huggingface_tokenizer_kind", None)

@@ -12,9 +12,14 @@ from leadline.state import Pass, RAGState, Usage
 MAX_WIDTH = 200
 
 
+def time_left(state: RAGState, budgets: Budgets, now: float) -> float:
+    """The seconds until the run's wall-clock budget is spent; below zero when it is."""
+    return state.get("started_at", now) + budgets.seconds - now
+
+
 def seconds_left(state: RAGState, budgets: Budgets, now: float) -> bool:
     """Whether the run's wall-clock budget still has something in it. `now` is a `time.time()`."""
-    return now - state.get("started_at", now) < budgets.seconds
+    return time_left(state, budgets, now) > 0
 
 
 def llm_allowed(usage: Usage, budgets: Budgets, *, keep_calls: int = 0) -> bool:
@@ -27,14 +32,15 @@ def llm_allowed(usage: Usage, budgets: Budgets, *, keep_calls: int = 0) -> bool:
     )
 
 
+def web_wanted(state: RAGState, context: RunContext) -> bool:
+    """Whether policy and consent let the web be asked. Consent `ask` counts as possible here."""
+    return context.web != "never" and context.web_consent != "no" and not state.get("web_denied", False)
+
+
 def web_allowed(state: RAGState, context: RunContext) -> bool:
-    """Whether policy, consent and budget let the web be asked. Consent `ask` counts as possible here."""
-    return (
-        context.web != "never"
-        and context.web_consent != "no"
-        and not state.get("web_denied", False)
-        and state.get("usage", {}).get("web_calls", 0) < context.budgets.web_calls
-    )
+    """Whether policy, consent and budget let the web be asked."""
+    spent = state.get("usage", {}).get("web_calls", 0)
+    return web_wanted(state, context) and spent < context.budgets.web_calls
 
 
 def wider(state: RAGState, context: RunContext) -> int:
@@ -54,17 +60,18 @@ def drafted_before(state: RAGState) -> bool:
 
 
 def remedies(state: RAGState, context: RunContext, *, web_reachable: bool, now: float) -> Remedies:
-    """What is left to try.
+    """What is left to try, and which spent budgets took something away that would be.
 
     A retry needs a retry left and a search not made yet. Every retry is a wider search, so that none repeats one even
     where its query could not be changed; at the limit of the width, with nothing new to ask, there is no retry.
     Escalating needs the web's permission and that it wasn't tried in this run; `web_reachable` says that there is a
     client and, where consent is `ask`, somebody to ask.
     """
-    if not seconds_left(state, context.budgets, now):
-        return Remedies(retry=False, escalate=False)
     same_but_wider = Pass(query=state.get("query", ""), width=wider(state, context), sources=["documents"])
-    return Remedies(
-        retry=state.get("retry_count", 0) < context.max_retries and is_new(state, same_but_wider),
-        escalate=web_reachable and not state.get("web_used", False) and web_allowed(state, context),
-    )
+    retry = state.get("retry_count", 0) < context.max_retries and is_new(state, same_but_wider)
+    untried = web_reachable and not state.get("web_used", False) and web_wanted(state, context)
+    escalate = untried and web_allowed(state, context)
+    limits = ("web_calls",) if untried and not escalate else ()
+    if seconds_left(state, context.budgets, now):
+        return Remedies(retry=retry, escalate=escalate, limits=limits)
+    return Remedies(retry=False, escalate=False, limits=(*limits, "seconds") if retry or escalate else limits)

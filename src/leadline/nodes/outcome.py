@@ -67,6 +67,7 @@ def result_of(
         web_used=state.get("web_used", False),
         degraded=degraded,
         usage=state.get("usage", {}),
+        limits=state.get("limits", []),
         models={**facts.models, "llm": without_folder(context.llm or "extractive")},
         generation=facts.generation,
         record=record_of(state, context, facts.settings, facts.library, verdict_of(decision, checked)),

@@ -97,6 +97,7 @@ def _fresh_run(earlier: Conversation) -> RAGUpdate:
         "web_used": False,
         "web_denied": False,
         "degraded": overwrite([]),
+        "limits": overwrite([]),
         "usage": overwrite(Usage()),
         "started_at": time.time(),
     }

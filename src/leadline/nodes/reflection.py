@@ -13,21 +13,18 @@ from langgraph.runtime import Runtime
 
 from leadline.citations.unchecked import unchecked_citations
 from leadline.config import RunContext
-from leadline.decision import Decision, Remedies, decide
-from leadline.errors import ModelError
-from leadline.events import CitationEvent, EscalateEvent, RetractEvent, RetryEvent
-from leadline.nodes.allowance import drafted_before, is_new, llm_allowed, wider
-from leadline.nodes.asking import OpenChat, ask_for_line
+from leadline.decision import Decision, Remedies, decide, told
+from leadline.events import CitationEvent, EscalateEvent, RetractEvent
+from leadline.nodes.allowance import drafted_before
+from leadline.nodes.asking import OpenChat
 from leadline.nodes.checking import CheckDraft
 from leadline.nodes.origins import answer_message, made_from, origins_of
-from leadline.nodes.outcome import NEAREST, Checked, Facts, nearest_documents, result_of, verdict_of
+from leadline.nodes.outcome import Checked, Facts, nearest_documents, result_of, verdict_of
 from leadline.nodes.progress import degrade, emit, overwrite
-from leadline.nodes.rewriting import query_by_rule
+from leadline.nodes.retrying import hop_first, hop_reason, next_try, retry
 from leadline.nodes.web_query import outgoing_query
-from leadline.prompts import format_evidence, harmless, render
 from leadline.ranking import evidence_sign
 from leadline.state import (
-    EvidenceBlock,
     Grounding,
     Pass,
     RAGState,
@@ -51,14 +48,18 @@ async def reflection(
     """Writes the verdict, and either the next search or the result. A finished run keeps no passage in its state."""
     checked, spent, degraded = await _checked(state, runtime, check)
     state = {**state, "usage": add_usage(state.get("usage", {}), spent)}
+    remedies = left(state, runtime.context)
+    hop = hop_first(state, runtime.context)
     decision = decide(
         checked.evidence,
         checked.grounding,
-        left(state, runtime.context),
+        replace(remedies, retry=True) if hop else remedies,  # it was left a moment ago: that is what led here
         interrupted=state.get("draft_status") == "interrupted",
         legs_failed=_legs_failed(state),
         strict=state.get("strict", False),
     )
+    if hop and decision.action == "retry":
+        decision = replace(decision, reason=hop_reason(state, hop))
     if decision.status == "answered" and checked.changes:
         decision = replace(
             decision, reason=f"{decision.reason} {checked.changes}", flags=(*decision.flags, "shortened")
@@ -68,18 +69,21 @@ async def reflection(
         emit(runtime, RetractEvent(reason=decision.reason))
     update: RAGUpdate
     if decision.action == "retry":
-        update = await _retry(state, runtime, decision, chat)
+        update = await retry(state, runtime, decision, chat)
     elif decision.action == "escalate":
         update = _escalate(state, runtime, decision)
     else:
         took = Usage(seconds=round(time.time() - state["started_at"], 3))
         degraded = [*degraded, *decision.degraded]
+        limits = _limits(state, decision, remedies)
+        decision = replace(decision, reason=f"{decision.reason}{told(limits)}")
         final: RAGState = {
             **state,
             "degraded": merge_unique(state.get("degraded", []), degraded),
             "usage": add_usage(state.get("usage", {}), took),
+            "limits": limits,
         }
-        update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took}
+        update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took, "limits": limits}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
     update["usage"] = add_usage(update.get("usage", {}), spent)
     update["verdict"] = verdict_of(decision, checked)
@@ -108,6 +112,12 @@ async def _checked(
     return Checked(found.text, tuple(found.citations), done.grounding, sign, done.changes), done.usage, done.degraded
 
 
+def _limits(state: RAGState, decision: Decision, remedies: Remedies) -> list[str]:
+    """The budgets that kept the run from a call, or from a remedy where it ends without a good answer."""
+    short = decision.status == "abstained" or "weak_evidence" in decision.flags
+    return merge_unique(state.get("limits", []), list(remedies.limits) if short else [])
+
+
 def _of_earlier_draft(state: RAGState) -> Grounding:
     """How the rejected draft stood that was made from these very passages; a new one would stand no better."""
     earlier = state["verdict"]["grounding"] if "verdict" in state else "not_attempted"
@@ -121,72 +131,11 @@ def _legs_failed(state: RAGState) -> bool:
     return searched and not set(state.get("candidates", {})) - {"web"} and not state.get("documents")
 
 
-def _next_try() -> RAGUpdate:
-    """What a new pass must not find: the draft and candidates of the last one. Documents and numbers stay."""
-    return {"candidates": overwrite({}), "answer": "", "draft_status": "none", "citations": []}
-
-
-async def _retry(state: RAGState, runtime: Runtime[RunContext], decision: Decision, chat: OpenChat) -> RAGUpdate:
-    attempt = state.get("retry_count", 0) + 1
-    width = wider(state, runtime.context)
-    written, usage, degraded = await _rewritten(state, runtime, decision, chat)
-    query = written or query_by_rule(state["question"], state.get("documents", []), attempt)
-    if not is_new(state, Pass(query=query, width=width, sources=["documents"])):
-        query = state["query"]  # wider alone: the table offers a retry only while that is new
-    emit(runtime, RetryEvent(query=query, width=width, reason=decision.reason))
-    # A query by rule holds words of the passages themselves, so passages are never judged by it.
-    judged = [written] if written and written == query else []
-    return {
-        **_next_try(),
-        "query": query,
-        "queries": list(dict.fromkeys([*state.get("queries", []), *judged])),
-        "width": width,
-        "passes": [*state.get("passes", []), Pass(query=query, width=width, sources=["documents"])],
-        "retry_count": attempt,
-        "usage": usage,
-        "degraded": degraded,
-    }
-
-
-async def _rewritten(
-    state: RAGState, runtime: Runtime[RunContext], decision: Decision, chat: OpenChat
-) -> tuple[str, Usage, list[str]]:
-    """The LLM's query, or an empty one where there is no LLM, no budget for it, or no valid reply."""
-    context = runtime.context
-    if not context.llm or not llm_allowed(state.get("usage", {}), context.budgets, keep_calls=1):
-        return "", Usage(), []
-    prompt = render(
-        "rewrite",
-        question=harmless(state["question"]),
-        tried=harmless("\n".join(search["query"] for search in state.get("passes", []))),
-        found=format_evidence(_nearest(state)),
-        missing=decision.reason,
-    )
-    try:
-        query, usage = await ask_for_line(runtime, "reflection", await chat(context.llm), prompt)
-    except ModelError as error:
-        return "", Usage(llm_calls=1), [degrade(runtime, "rewriter", error)]
-    return query, usage, []
-
-
-def _nearest(state: RAGState) -> list[EvidenceBlock]:
-    """The best passages whole, as the rewriter sees what was found; these numbers go nowhere."""
-    return [
-        EvidenceBlock(
-            n=place,
-            chunk_id=document["metadata"]["chunk_id"],
-            sentences=[(0, len(document["content"]), document["content"])],
-            document=document,
-        )
-        for place, document in enumerate(state.get("context", [])[:NEAREST], start=1)
-    ]
-
-
 def _escalate(state: RAGState, runtime: Runtime[RunContext], decision: Decision) -> RAGUpdate:
     query = outgoing_query(state)
     emit(runtime, EscalateEvent(query=query, reason=decision.reason))
     search = Pass(query=query, width=runtime.context.top_k, sources=["web"])
-    return {**_next_try(), "passes": [*state.get("passes", []), search]}
+    return {**next_try(), "passes": [*state.get("passes", []), search]}
 
 
 def _finish(

@@ -7,7 +7,9 @@ threshold ever meets a score it wasn't made for.
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from langgraph.runtime import Runtime
 
@@ -16,6 +18,8 @@ from leadline.config import RunContext
 from leadline.errors import ConfigError, ModelError, RerankerRefused
 from leadline.models.base import Reranker
 from leadline.models.sign import signed
+from leadline.nodes.allowance import time_left
+from leadline.nodes.hops import bridge
 from leadline.nodes.progress import degrade
 from leadline.ranking import apply_scores, is_scored
 from leadline.state import Document, RAGState, RAGUpdate
@@ -43,18 +47,44 @@ async def reranker(
     documents = state.get("documents", [])
     if not documents:
         return {}
-    top = runtime.context.rerank_top_k
+    left = max(0.0, time_left(state, runtime.context.budgets, time.time()))
+    known = _scored_before(state)
+    rank = partial(_ranked, runtime=runtime, load=load, zero_points=zero_points)
     try:
-        async with asyncio.timeout(timeout_s):
-            model = await load()
-            scores = await _scores(model, state.get("queries") or [state["question"]], state)
-            zero = await _zero(model, runtime.context.collection, zero_points)
-        ranked = apply_scores(documents, [signed(_best(scores, document) - zero.value) for document in documents])
+        async with asyncio.timeout(min(left, timeout_s)):
+            return await rank(state)
     except (ConfigError, RerankerRefused):
         raise
     except Exception as error:  # noqa: BLE001 a named degrade point: whatever broke, the fused order stands
-        return {"documents": documents, "context": documents[:top], "degraded": [degrade(runtime, "reranker", error)]}
-    update: RAGUpdate = {"documents": ranked, "context": ranked[:top], "scores": scores}
+        if isinstance(error, TimeoutError) and left < timeout_s:
+            if known:  # of what a pass brings when there is no time to read it nothing is used
+                return {**await rank({**state, "documents": known}), "limits": ["seconds"]}
+            error = ModelError("The run's time was up before the passages were ranked.")
+        context = documents[: runtime.context.rerank_top_k]
+        return {"documents": documents, "context": context, "degraded": [degrade(runtime, "reranker", error)]}
+
+
+def _scored_before(state: RAGState) -> list[Document]:
+    """The documents that every question of the run has a score of."""
+    questions = state.get("queries") or [state["question"]]
+    scored = [state.get("scores", {}).get(question, {}) for question in questions]
+    return [d for d in state["documents"] if all(d["metadata"]["chunk_id"] in known for known in scored)]
+
+
+async def _ranked(
+    state: RAGState,
+    *,
+    runtime: Runtime[RunContext],
+    load: Callable[[], Awaitable[Reranker]],
+    zero_points: ZeroPoints | None,
+) -> RAGUpdate:
+    documents = state["documents"]
+    model = await load()
+    scores = await _scores(model, state.get("queries") or [state["question"]], state)
+    zero = await _zero(model, runtime.context.collection, zero_points)
+    joint = {chunk: logit - zero.value for chunk, logit in (await _joint(model, state)).items()}
+    ranked = apply_scores(documents, [signed(_best(scores, d) - zero.value) for d in documents], orders=joint)
+    update: RAGUpdate = {"documents": ranked, "context": ranked[: runtime.context.rerank_top_k], "scores": scores}
     update |= {"strict": zero.strict, "zero_point": zero.value}
     if zero.warning and CALIBRATION not in state.get("degraded", []):
         update["degraded"] = [degrade(runtime, CALIBRATION, ConfigError(zero.warning))]
@@ -83,6 +113,24 @@ async def _scores(model: Reranker, questions: Sequence[str], state: RAGState) ->
         for document, logit in zip(new, logits, strict=True):
             known[document["metadata"]["chunk_id"]] = float(logit) if is_scored(logit) else 0.0
     return scores
+
+
+async def _joint(model: Reranker, state: RAGState) -> dict[str, float]:
+    """Chunk id → the logit of a passage that a hop led to, read after the sentence that names it.
+
+    By itself it may share no word with the question. Only the order is made by this: whether a passage holds the answer
+    is told by its own logit, as that of any other.
+    """
+    documents = {str(document["metadata"]["chunk_id"]): document for document in state["documents"]}
+    texts: dict[str, str] = {}
+    for chunk_id, document in documents.items():
+        led_by = document["metadata"].get("led_by") or {}
+        if origin := documents.get(str(led_by.get("chunk_id"))):
+            texts[chunk_id] = f"{bridge(origin, led_by['name'])}\n{passage_text(document)}"
+    if not texts:
+        return {}
+    logits = await asyncio.to_thread(model.score, state["question"], list(texts.values()))
+    return {chunk_id: float(logit) for chunk_id, logit in zip(texts, logits, strict=True) if is_scored(logit)}
 
 
 def _best(scores: Scores, document: Document) -> float:
