@@ -60,7 +60,7 @@ class LocalChat:
 
     async def limits(self) -> ChatLimits:
         """Starts nothing: a server here reads as much as it is told to."""
-        return ChatLimits(context=CONTEXT_TOKENS, evidence=EVIDENCE_TOKENS)
+        return ChatLimits(context=CONTEXT_TOKENS, evidence=EVIDENCE_TOKENS, reply=REPLY_TOKENS)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """By the model's own tokenizer. Raises ModelUnavailable."""
