@@ -137,9 +137,9 @@ async def test_a_stream_that_stalls_is_interrupted_and_priced(
     """Silence for longer than the time-out ends the reply; its tokens count, though no usage came."""
 
     async def impatient(model: str) -> LiteLLMChat:
-        return LiteLLMChat(model, api_base=chat_server.url, timeout_s=0.6, retries=0)
+        return LiteLLMChat(model, api_base=chat_server.url, timeout_s=3, retries=0)
 
-    chat_server.script(Reply(("Roses ", "are "), end="hang", hang_s=3))
+    chat_server.script(Reply(("Roses ", "are "), end="hang", hang_s=10))
     run = await ask_llm(ask, over(garden, chat=impatient))
     assert run.result["status"] == "interrupted"
     assert run.result["degraded"] == ["llm"]
