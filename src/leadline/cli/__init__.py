@@ -17,6 +17,7 @@ from leadline.cli.calibrate import calibrate
 from leadline.cli.command import USAGE
 from leadline.cli.display import print_error
 from leadline.cli.evaluate import abstention, retrieval
+from leadline.cli.evaluate_answers import answers
 from leadline.cli.explain import explain
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     evaluations.callback()(lambda: None)
     evaluations.command()(retrieval)
     evaluations.command()(abstention)
+    evaluations.command()(answers)
     app.add_typer(evaluations, name="eval")
     models = typer.Typer(help="Models on this machine.", no_args_is_help=True, rich_markup_mode=None)
     models.callback()(lambda: None)
