@@ -11,6 +11,7 @@ from leadline.cli.evaluate import Folders, SampleOfBoth, Seed
 
 if TYPE_CHECKING:
     from leadline.evaluation.ablation import Ablation
+    from leadline.evaluation.statistics import Estimate
 
 Llm = Annotated[str | None, typer.Option("--llm", help="A LiteLLM model string; without, answers are quoted.")]
 OnlyFull = Annotated[bool, typer.Option("--no-ablation", help="Only the graph as it is: a quarter of the time.")]
@@ -71,12 +72,16 @@ def answers(  # noqa: PLR0913 - one parameter an option
         for name, of in found.items():
             if not as_json:
                 _show(name, of)
-            for figure, value in missed[name].items():
-                told = "not known" if value is None else f"{value:.3f}"
-                say(f"{name}: {figure} is {told}, worse than {bounds[figure]:g}.", style="red", stderr=True)
+            _say_missed(name, missed[name], bounds)
         return 1 if any(missed.values()) else 0
 
     run(work(), as_json=as_json)
+
+
+def _say_missed(name: str, missed: Mapping[str, float | None], bounds: Mapping[str, float]) -> None:
+    for figure, value in missed.items():
+        told = "not known" if value is None else f"{value:.3f}"
+        say(f"{name}: {figure} is {told}, worse than {bounds[figure]:g}.", style="red", stderr=True)
 
 
 def _bound(wanted: str) -> tuple[str, float]:
@@ -103,11 +108,11 @@ def _show(name: str, variants: Mapping[str, "Ablation"]) -> None:
     table(["", *COLUMNS.values(), "failed", "full gains"], rows)
 
 
-def _value(estimate: Mapping[str, float] | None) -> str:
+def _value(estimate: "Estimate | None") -> str:
     return "-" if estimate is None else f"{estimate['value']:.3f}"
 
 
-def _gain(estimate: Mapping[str, float] | None) -> str:
+def _gain(estimate: "Estimate | None") -> str:
     if estimate is None:
         return "-"
     return f"{estimate['value']:+.3f} ({estimate['low']:+.3f} to {estimate['high']:+.3f})"

@@ -97,7 +97,6 @@ def build_graph(deps: Dependencies) -> Graph:
         return partial(reflection, check=check, chat=chat, facts=deps.facts, left=deps.left)
 
     graph: Graph = StateGraph(RAGState, context_schema=RunContext, input_schema=RAGInput)
-
     graph.add_node("planner", traced("planner", metered(plan, deps.chat, begins=True)))
     search, rank = search_nodes(deps)
     graph.add_node("hybrid", traced("hybrid", search))

@@ -49,7 +49,29 @@ async def reflection(
     checked, spent, degraded = await _checked(state, runtime, check)
     state = {**state, "usage": add_usage(state.get("usage", {}), spent)}
     remedies = left(state, runtime.context)
-    hop = hop_first(state, runtime.context)
+    decision = _told_of_changes(_decision(state, runtime.context, checked, remedies), checked)
+    _retract(runtime, state, decision, checked)
+    update: RAGUpdate
+    if decision.action == "retry":
+        update = await retry(state, runtime, decision, chat)
+    elif decision.action == "escalate":
+        update = _escalate(state, runtime, decision)
+    else:
+        limits = _limits(state, decision, remedies)
+        decision = replace(decision, reason=f"{decision.reason}{told(limits)}")
+        degraded = [*degraded, *decision.degraded]
+        final, took = _final(state, degraded, limits)
+        update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took, "limits": limits}
+    update["degraded"] = [*degraded, *update.get("degraded", [])]
+    update["usage"] = add_usage(update.get("usage", {}), spent)
+    update["verdict"] = verdict_of(decision, checked)
+    if decision.status is None:
+        update["path"] = [*state.get("path", []), update["verdict"]]
+    return update
+
+
+def _decision(state: RAGState, context: RunContext, checked: Checked, remedies: Remedies) -> Decision:
+    hop = hop_first(state, context)
     decision = decide(
         checked.evidence,
         checked.grounding,
@@ -60,36 +82,35 @@ async def reflection(
     )
     if hop and decision.action == "retry":
         decision = replace(decision, reason=hop_reason(state, hop))
-    if decision.status == "answered" and checked.changes:
-        decision = replace(
-            decision, reason=f"{decision.reason} {checked.changes}", flags=(*decision.flags, "shortened")
-        )
-        emit(runtime, RetractEvent(reason=checked.changes))
-    if decision.status != "answered" and state.get("answer"):
+    return decision
+
+
+def _told_of_changes(decision: Decision, checked: Checked) -> Decision:
+    """The decision with what the check left out or had rewritten, where the answer stands."""
+    if decision.status != "answered" or not checked.changes:
+        return decision
+    return replace(decision, reason=f"{decision.reason} {checked.changes}", flags=(*decision.flags, "shortened"))
+
+
+def _retract(runtime: Runtime[RunContext], state: RAGState, decision: Decision, checked: Checked) -> None:
+    """Takes back what was streamed where it isn't the answer, or not all of it."""
+    if decision.status == "answered":
+        if checked.changes:
+            emit(runtime, RetractEvent(reason=checked.changes))
+    elif state.get("answer"):
         emit(runtime, RetractEvent(reason=decision.reason))
-    update: RAGUpdate
-    if decision.action == "retry":
-        update = await retry(state, runtime, decision, chat)
-    elif decision.action == "escalate":
-        update = _escalate(state, runtime, decision)
-    else:
-        took = Usage(seconds=round(time.time() - state["started_at"], 3))
-        degraded = [*degraded, *decision.degraded]
-        limits = _limits(state, decision, remedies)
-        decision = replace(decision, reason=f"{decision.reason}{told(limits)}")
-        final: RAGState = {
-            **state,
-            "degraded": merge_unique(state.get("degraded", []), degraded),
-            "usage": add_usage(state.get("usage", {}), took),
-            "limits": limits,
-        }
-        update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took, "limits": limits}
-    update["degraded"] = [*degraded, *update.get("degraded", [])]
-    update["usage"] = add_usage(update.get("usage", {}), spent)
-    update["verdict"] = verdict_of(decision, checked)
-    if decision.status is None:
-        update["path"] = [*state.get("path", []), update["verdict"]]
-    return update
+
+
+def _final(state: RAGState, degraded: list[str], limits: list[str]) -> tuple[RAGState, Usage]:
+    """The state that the result is made of, and the time that the run took."""
+    took = Usage(seconds=round(time.time() - state["started_at"], 3))
+    final: RAGState = {
+        **state,
+        "degraded": merge_unique(state.get("degraded", []), degraded),
+        "usage": add_usage(state.get("usage", {}), took),
+        "limits": limits,
+    }
+    return final, took
 
 
 async def _checked(
