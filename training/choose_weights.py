@@ -1,10 +1,11 @@
 """Shows what the cross-encoder's weight in the evidence scorer, and the fused place, do to sets never trained on.
 
-    python training/choose_weights.py --data DIR --keep FOLDER [--questions 50] SET...
+    python training/choose_weights.py --data DIR --keep FOLDER [--questions 50] [--joint] SET...
 
-For each weight: nDCG@10 of 30 fused chunks ordered by logit, and by logit less ln(1 + place), and the AUROC of the best
-logit among the first eight on answerable against unanswerable questions, where the set has some. The indexes are kept
-in FOLDER, so that a second run embeds nothing again.
+For each weight: nDCG@10 of 30 fused chunks ordered by logit less some multiple of ln(1 + place), and the AUROC of the
+best logit among the first eight on answerable against unanswerable questions, where the set has some. With --joint all
+sets are in one index, and the last figures are those of all their questions. The indexes are kept in FOLDER, as
+`leadline eval` keeps them in its --data-dir, so that a second run embeds nothing again.
 """
 
 import argparse
@@ -12,7 +13,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,16 @@ from sklearn.metrics import roc_auc_score
 
 from leadline.config import load_settings
 from leadline.evaluation.datasets import Dataset, load_dataset
-from leadline.evaluation.index import evaluation_library, take_in
+from leadline.evaluation.index import evaluation_library
 from leadline.evaluation.metrics import ndcg
+from leadline.evaluation.runner import collection_of
 from leadline.evaluation.search import Search
 from leadline.models.evidence import CROSS, EvidenceScorer, Fit, Layer
 from leadline.models.minilm import MiniLM
-from leadline.ranking import RANK_PRIOR
 
-HEAD, CONTEXT = 30, 8
+DEPTH, HEAD, CONTEXT = 300, 30, 8  # chunks: asked of each leg, scored, and looked at for the sign
 WEIGHTS = (0.0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.6)
+PRIORS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Apart(EvidenceScorer):
@@ -56,52 +57,60 @@ class Asked:
     grades: dict[str, int]
 
 
-def document_of(found: Any) -> str:
-    """The document's id in its set."""
-    return str(found["metadata"]["doc_id"]).split("/", 1)[1]
-
-
-async def ask(search: Search, scorer: Apart, dataset: Dataset) -> list[Asked]:
-    """All questions, answerable or not."""
+async def ask(search: Search, scorer: Apart, dataset: Dataset, prefix: str) -> list[Asked]:
+    """All questions, answerable or not. `prefix` stands before the documents' ids in this collection."""
     asked = []
     for query, text in {**dataset.queries, **dataset.unanswerable}.items():
         found = await search.find(text)
         if found.fused:
-            head = [document_of(one) for one in found.fused[:HEAD]]
-            asked.append(Asked(head, scorer.parts, dataset.qrels.get(query, {})))
+            head = [str(one["metadata"]["doc_id"]) for one in found.fused[:HEAD]]
+            grades = {prefix + document: grade for document, grade in dataset.qrels.get(query, {}).items()}
+            asked.append(Asked(head, scorer.parts, grades))
     return asked
 
 
 def figures(asked: Sequence[Asked], weight: float) -> str:
     """One line."""
-    plain, placed, best = [], [], []
+    ranked: dict[float, list[float]] = {prior: [] for prior in PRIORS}
+    best = []
     for one in asked:
         logits = one.parts[0] + weight * one.parts[1]
         best.append(logits[:CONTEXT].max())
-        if one.grades:
-            prior = RANK_PRIOR * np.log1p(np.arange(len(logits)))
-            for ranked, scores in ((plain, logits), (placed, logits - prior)):
-                order = dict.fromkeys(one.documents[at] for at in np.argsort(-scores, kind="stable"))
-                ranked.append(ndcg([*order], one.grades, 10))
-    line = f"  {weight:4}: nDCG@10 {np.mean(plain):.3f}, with places {np.mean(placed):.3f}"
+        for prior, found in ranked.items():
+            if one.grades:
+                placed = prior * np.log1p(np.arange(len(logits))) - logits
+                order = dict.fromkeys(one.documents[at] for at in np.argsort(placed, kind="stable"))
+                found.append(ndcg([*order], one.grades, 10))
+    shown = "  ".join(f"{prior}: {np.mean(found):.3f}" for prior, found in ranked.items())
     answerable = [bool(one.grades) for one in asked]
+    line = f"  {weight:4}:  {shown}"
     return line if all(answerable) else f"{line}, AUROC {roc_auc_score(answerable, best):.3f}"
 
 
-async def measure(data: Path, keep: Path, names: Sequence[str], questions: int) -> None:
+def show(name: str, asked: Sequence[Asked]) -> None:
+    """A table: a line a weight, nDCG@10 by prior."""
+    fused = [ndcg([*dict.fromkeys(one.documents)], one.grades, 10) for one in asked if one.grades]
+    print(f"{name}: {len(asked)} questions, fused {np.mean(fused):.3f}")
+    for weight in WEIGHTS:
+        print(figures(asked, weight), flush=True)
+
+
+async def measure(folders: Sequence[Path], keep: Path, questions: int, joint: bool) -> None:
     """Prints the figures of each set."""
+    datasets = [load_dataset(folder) for folder in folders]
+    everything: list[Asked] = []
     async with evaluation_library(load_settings(data_dir=keep)) as (library, settings):
         scorer = Apart(MiniLM())
-        for name in names:
-            dataset = load_dataset(data / name)
-            collection = await library.collection(name, create=True)
-            await take_in(collection, dataset, library.embedder, settings.chunk_tokens, lambda *_: None)
-            search = Search(await library.retrievers(name), scorer, k=100, head=HEAD)
-            asked = await ask(search, scorer, dataset.sampled(questions, seed=13))
-            fused = [ndcg([*dict.fromkeys(one.documents)], one.grades, 10) for one in asked if one.grades]
-            print(f"{name}: {len(asked)} questions, fused {np.mean(fused):.3f}")
-            for weight in WEIGHTS:
-                print(figures(asked, weight), flush=True)
+        for group in [datasets] if joint else [[dataset] for dataset in datasets]:
+            collection = await collection_of(library, group, settings.chunk_tokens, lambda *_: None)
+            search = Search(collection.retrievers(), scorer, k=DEPTH, head=HEAD)
+            for dataset in group:
+                prefix = f"{collection.name}/{dataset.name}/" if joint else f"{dataset.name}/"
+                asked = await ask(search, scorer, dataset.sampled(questions, seed=13), prefix)
+                show(dataset.name, asked)
+                everything += asked
+    if joint:
+        show("joint", everything)
 
 
 def main() -> None:
@@ -110,9 +119,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=50, help="questions a set, of each sort")
+    parser.add_argument("--joint", action="store_true", help="all sets in one index")
     parser.add_argument("sets", nargs="+")
     arguments = parser.parse_args()
-    asyncio.run(measure(arguments.data, arguments.keep, arguments.sets, arguments.questions))
+    folders = [arguments.data / name for name in arguments.sets]
+    asyncio.run(measure(folders, arguments.keep, arguments.questions, arguments.joint))
 
 
 if __name__ == "__main__":

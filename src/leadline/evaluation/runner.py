@@ -57,7 +57,7 @@ async def evaluate_retrieval(  # noqa: PLR0913 - keyword-only options
     async with evaluation_library(settings) as (library, at):
         reranker = await asyncio.to_thread(open_reranker, at.reranker_model, library.embedder)
         for group in groups:
-            collection = await _collection(library, group, at.chunk_tokens, progress)
+            collection = await collection_of(library, group, at.chunk_tokens, progress)
             search = Search(collection.retrievers(), reranker, k=depth * CHUNKS_PER_SOURCE, head=rerank_depth)
             for dataset in group:
                 asked = dataset if sample is None else dataset.sampled(sample, seed=seed)
@@ -68,10 +68,10 @@ async def evaluate_retrieval(  # noqa: PLR0913 - keyword-only options
     return {name: await asyncio.to_thread(compare, legs, COMPARED, seed=seed) for name, legs in rows.items()}
 
 
-async def _collection(
+async def collection_of(
     library: Library, datasets: Sequence[Dataset], chunk_tokens: int, progress: Progress
 ) -> KnowledgeBase:
-    """One collection with the documents of all the datasets."""
+    """One collection with the documents of all the datasets, taken in where they aren't yet."""
     collection = await library.collection(_name(datasets), create=True)
     for dataset in datasets:
         await take_in(collection, dataset, library.embedder, chunk_tokens, progress)
