@@ -1,9 +1,10 @@
-"""What the loop adds to one pass: `python benchmarks/multi_hop.py DIR… [--sample N] [--data-dir DIR]`.
+"""What the loop adds to one pass: `python benchmarks/multi_hop.py DIR… [--sample N] [--seconds S] [--data-dir DIR]`.
 
 Each question goes through the graph, without an LLM and without the web, and the order of the passages after its first
 pass is held against the one that the writer is given in the end: the share of the relevant sources among the first ten
 (R@10), the share of questions with all of them there (all@10), and nDCG@10. Differences have 95 % intervals by a paired
-bootstrap over the questions. No answer is written: a run is left where its writer would begin.
+bootstrap over the questions. No answer is written: a run is left where its writer would begin. After `--seconds` the
+questions asked until then are reported.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def figures(documents: Sequence[Document], grades: Mapping[str, int]) -> dict[st
     return {f"R@{DEPTH}": share, f"all@{DEPTH}": float(share == 1), f"nDCG@{DEPTH}": ndcg(sources, grades, DEPTH)}
 
 
-async def measure(dataset: Dataset, settings: Settings | None) -> dict[str, Any]:
+async def measure(dataset: Dataset, settings: Settings | None, limit_s: float) -> dict[str, Any]:
     """The figures of one set."""
     async with evaluation_library(settings) as (library, at):
         collection = await library.collection(dataset.name, create=True)
@@ -66,7 +67,7 @@ async def measure(dataset: Dataset, settings: Settings | None) -> dict[str, Any]
         context = RunContext(collection=dataset.name, web="never")
         await ranked(graph, "What is there?", context)  # loads the models
         rows: dict[str, list[dict[str, float]]] = {"one pass": [], "loop": []}
-        seconds, more = [], 0
+        seconds, more, begun = [], 0, time.perf_counter()
         for query, text in dataset.queries.items():
             first, last, at_first, at_last = await ranked(graph, text, context)
             grades = {source_id(dataset.name, dataset.name, d): grade for d, grade in dataset.qrels[query].items()}
@@ -74,6 +75,8 @@ async def measure(dataset: Dataset, settings: Settings | None) -> dict[str, Any]
             rows["loop"].append(figures(last, grades))
             seconds.append((at_first, at_last))
             more += at_last > at_first
+            if time.perf_counter() - begun > limit_s:
+                break
     return report(rows, seconds, more)
 
 
@@ -99,12 +102,13 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--sample", type=int, default=None)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--data-dir", type=Path, default=None)
     options = parser.parse_args()
     settings = load_settings(data_dir=options.data_dir) if options.data_dir else None
     for dataset in load_datasets(options.folders):
         asked = dataset if options.sample is None else dataset.sampled(options.sample, seed=SEED)
-        print(json.dumps({asked.name: await measure(asked, settings)}, indent=1), flush=True)
+        print(json.dumps({asked.name: await measure(asked, settings, options.seconds)}, indent=1), flush=True)
 
 
 if __name__ == "__main__":
