@@ -143,6 +143,18 @@ def test_the_fused_order_counts_beside_the_logits() -> None:
     assert (ids(far)[0], far[0]["rerank_score"]) == ("d", 3.0)
 
 
+def test_a_passage_that_another_led_to_comes_right_after_it_at_the_best() -> None:
+    """The logit read together lifts a passage as far as that one, and no farther; its own logit stays and may win."""
+    found = [doc("a"), doc("b"), doc("c"), doc("d")]
+    lifted = apply_scores(found, [2.0, 1.0, 0.0, -5.0], led={"d": ("a", 9.0)})
+    assert ids(lifted) == ["a", "d", "b", "c"]
+    assert lifted[1]["rerank_score"] == -5.0
+    assert ids(apply_scores(found, [2.0, 1.0, 0.0, -5.0], led={"d": ("a", -9.0)})) == ["a", "b", "c", "d"]
+    assert ids(apply_scores(found, [2.0, 1.0, 0.0, 9.0], led={"d": ("a", 9.0)}))[0] == "d"
+    for broken in ({"d": ("gone", 9.0)}, {"gone": ("a", 9.0)}, {"d": ("a", math.nan)}):
+        assert ids(apply_scores(found, [2.0, 1.0, 0.0, -5.0], led=broken)) == ["a", "b", "c", "d"]
+
+
 def test_an_exact_zero_is_nudged_to_its_sign() -> None:
     """A logit of 0.0 is a score: it becomes the smallest float of its sign."""
     ranked = apply_scores([doc("a"), doc("b")], [0.0, -0.0])

@@ -63,13 +63,14 @@ def is_scored(rerank_score: float) -> bool:
 
 
 def apply_scores(
-    documents: Sequence[Document], scores: Sequence[float], *, orders: Mapping[str, float] | None = None
+    documents: Sequence[Document], scores: Sequence[float], *, led: Mapping[str, tuple[str, float]] | None = None
 ) -> list[Document]:
     """The documents with their logits, best first; unscored ones last, in the order given.
 
     Best is by logit and by the place in the order given, which is that of fusion: each doubling of the place counts as
     much as RANK_PRIOR · ln 2 of logit. Both are evidence of relevance, and together they rank better than either.
-    `orders`: chunk id → a logit that orders in the place of the document's own, where it is higher; its own is kept.
+    `led`: chunk id → the chunk that led to it, and a logit that orders in the place of its own, which is kept: at most
+    right after the chunk that led there, since much of that logit is owed to it.
     All or nothing: ValueError if there isn't one score a document. A score that isn't finite becomes 0.0 (not scored);
     an exact zero becomes the smallest float of its sign.
     """
@@ -77,14 +78,19 @@ def apply_scores(
         raise ValueError(f"{len(documents)} documents, but {len(scores)} scores: a partial ranking is no ranking.")
     scored = [_with_score(document, float(score)) for document, score in zip(documents, scores, strict=True)]
 
-    def key(placed: tuple[int, Document]) -> tuple[bool, float]:
-        place, document = placed
-        logit = document["rerank_score"]
-        if not is_scored(logit):
-            return True, 0.0
-        return False, RANK_PRIOR * math.log1p(place) - max(logit, (orders or {}).get(_chunk_id(document), logit))
+    keys = [_order_by(place, document["rerank_score"]) for place, document in enumerate(scored)]
+    if led:
+        places = {_chunk_id(document): place for place, document in enumerate(scored)}
+        for chunk_id, (origin, logit) in led.items():
+            if chunk_id in places and origin in places and is_scored(logit):
+                place = places[chunk_id]
+                behind = math.nextafter(keys[places[origin]], math.inf)
+                keys[place] = min(keys[place], max(_order_by(place, logit), behind))
+    return [scored[place] for place in sorted(range(len(scored)), key=keys.__getitem__)]
 
-    return [document for _, document in sorted(enumerate(scored), key=key)]
+
+def _order_by(place: int, logit: float) -> float:
+    return RANK_PRIOR * math.log1p(place) - logit if is_scored(logit) else math.inf
 
 
 def _with_score(document: Document, score: float) -> Document:

@@ -82,8 +82,8 @@ async def _ranked(
     model = await load()
     scores = await _scores(model, state.get("queries") or [state["question"]], state)
     zero = await _zero(model, runtime.context.collection, zero_points)
-    joint = {chunk: logit - zero.value for chunk, logit in (await _joint(model, state)).items()}
-    ranked = apply_scores(documents, [signed(_best(scores, d) - zero.value) for d in documents], orders=joint)
+    led = {chunk: (origin, logit - zero.value) for chunk, (origin, logit) in (await _joint(model, state)).items()}
+    ranked = apply_scores(documents, [signed(_best(scores, d) - zero.value) for d in documents], led=led)
     update: RAGUpdate = {"documents": ranked, "context": ranked[: runtime.context.rerank_top_k], "scores": scores}
     update |= {"strict": zero.strict, "zero_point": zero.value}
     if zero.warning and CALIBRATION not in state.get("degraded", []):
@@ -115,22 +115,22 @@ async def _scores(model: Reranker, questions: Sequence[str], state: RAGState) ->
     return scores
 
 
-async def _joint(model: Reranker, state: RAGState) -> dict[str, float]:
-    """Chunk id → the logit of a passage that a hop led to, read after the sentence that names it.
+async def _joint(model: Reranker, state: RAGState) -> dict[str, tuple[str, float]]:
+    """Chunk id of a passage that a hop led to → where the hop began, and its logit, read after the sentence there.
 
     By itself it may share no word with the question. Only the order is made by this: whether a passage holds the answer
     is told by its own logit, as that of any other.
     """
     documents = {str(document["metadata"]["chunk_id"]): document for document in state["documents"]}
-    texts: dict[str, str] = {}
+    texts: dict[tuple[str, str], str] = {}
     for chunk_id, document in documents.items():
         led_by = document["metadata"].get("led_by") or {}
-        if origin := documents.get(str(led_by.get("chunk_id"))):
-            texts[chunk_id] = f"{bridge(origin, led_by['name'])}\n{passage_text(document)}"
+        if origin := documents.get(begun := str(led_by.get("chunk_id"))):
+            texts[chunk_id, begun] = f"{bridge(origin, led_by['name'])}\n{passage_text(document)}"
     if not texts:
         return {}
     logits = await asyncio.to_thread(model.score, state["question"], list(texts.values()))
-    return {chunk_id: float(logit) for chunk_id, logit in zip(texts, logits, strict=True) if is_scored(logit)}
+    return {chunk: (begun, float(logit)) for (chunk, begun), logit in zip(texts, logits, strict=True)}
 
 
 def _best(scores: Scores, document: Document) -> float:
