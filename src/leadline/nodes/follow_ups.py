@@ -147,7 +147,7 @@ def standalone_by_rule(question: str, previous: str | None) -> str:
     if begun and own and _is_only(own, rest, rules):
         return _about_another(question, own, previous)
     if rules and _leans(question, rest, begun is not None, own, rules):
-        return _with(question, _borrowed(previous) or _names(previous) or _content(previous, rules))
+        return _with(question, _about(previous) or _content(previous, rules))
     return question
 
 
@@ -179,6 +179,13 @@ def _borrowed(question: str) -> list[str]:
     """What a follow-up took from the question before it: it is about that still."""
     found = _BORROWED.search(question)
     return found[1].split(", ") if found else []
+
+
+def _about(question: str) -> list[str]:
+    """The names in a question, and what it has borrowed."""
+    borrowed = _borrowed(question)
+    said = _BORROWED.sub("", question)
+    return [*borrowed, *(name for name in _names(said) if name not in borrowed)]
 
 
 def _language(question: str, previous: str) -> str:
