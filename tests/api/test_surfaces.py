@@ -21,6 +21,7 @@ KEYS = {
     "web_used": bool,
     "degraded": list,
     "usage": dict,
+    "limits": list,
     "models": dict,
     "generation": int,
     "record": dict,

@@ -14,6 +14,7 @@ RESULT_KEYS = {
     "context",
     "queries",
     "web_used",
+    "limits",
     "degraded",
     "usage",
     "models",
