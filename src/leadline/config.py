@@ -22,6 +22,7 @@ from leadline.errors import ConfigError
 WebPolicy = Literal["never", "auto", "always"]
 Consent = Literal["ask", "yes", "no"]
 COLLECTION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+MAX_QUESTION_CHARS = 20_000
 ENV_PREFIX = "LEADLINE_"
 # Read by the tests and the Makefile, not settings of the application.
 ENV_NOT_SETTINGS = frozenset({"LEADLINE_SHARED", "LEADLINE_CRASH_ROUNDS"})

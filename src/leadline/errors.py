@@ -22,6 +22,7 @@ LeadlineError
 │   ├── ChatFailed         the LLM gave an error; `retryable` says whether another try may help
 │   │   └── ContextTooLong  the prompt is longer than the LLM can take
 │   └── ChatInterrupted    the LLM's stream broke before its finish reason
+├── QuestionTooLong        a question is longer than one is; names the limit
 ├── RecordError            what should be the record of an answer is something else, or damaged
 ├── DatasetError           a folder of judged questions can't be read, or its files don't fit together
 ├── WebUnavailable         the web search failed
@@ -183,6 +184,12 @@ class ChatInterrupted(ModelError):
     def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
         super().__init__(message, hint=hint)
         self.usage = usage
+
+
+class QuestionTooLong(LeadlineError):
+    """A question has more characters than one may have."""
+
+    code = "question"
 
 
 class RecordError(LeadlineError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leadline.config import Budgets, RunContext, Settings
+from leadline.config import MAX_QUESTION_CHARS, Budgets, RunContext, Settings
 from leadline.errors import CollectionUnknown, StoreDamaged, ThreadBusy
 from leadline.events import FinalEvent, StepEvent
 from leadline.graph.conversations import open_conversations
@@ -152,6 +152,17 @@ async def test_many_runs_at_once_stay_apart(app_over: Any, over: Any, garden: An
         results = await asyncio.gather(*(app.ask(question) for question in asked))
     assert [result["question"] for result in results] == asked
     assert [result["status"] for result in results] == ["answered", "abstained", "answered"] * 4
+
+
+async def test_a_question_of_any_length_ends_soon(app_over: Any, over: Any, garden: Any, tmp_path: Path) -> None:
+    """One that is too long is refused with the limit, before a model or the conversation has it; the thread goes on."""
+    endless = "outward bud " * MAX_QUESTION_CHARS
+    async with app_over(over(garden)) as app:
+        refused = await app.ask(endless, thread_id="t")
+        assert (refused["status"], refused["error"]["code"]) == ("error", "question")
+        assert f"{MAX_QUESTION_CHARS:,}" in refused["error"]["message"]
+        assert (await app.ask(QUESTION, thread_id="t"))["status"] == "answered"
+    assert SECRET.encode() not in bytes_in(tmp_path)
 
 
 async def test_a_damaged_file_of_conversations_is_refused_and_kept(tmp_path: Path) -> None:

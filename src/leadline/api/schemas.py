@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from leadline.config import COLLECTION_PATTERN, RunContext, WebPolicy
+from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, WebPolicy
 
 THREAD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
-MAX_QUESTION_CHARS = 20_000
 
 
 class ChatRequest(BaseModel):

@@ -30,6 +30,7 @@ from leadline.graph.opening import dependencies
 from leadline.graph.redaction import sweep
 from leadline.graph.threads import COLLECTION
 from leadline.knowledge import Library, open_library
+from leadline.nodes.planner import refuse_too_long
 from leadline.nodes.web import AskConsent
 from leadline.state import RAGInput, RAGState, Result, merge_unique
 
@@ -67,6 +68,7 @@ class App:
         context = context or self.settings.run
         async with self.conversations.turn(thread_id, context.collection) as turn:
             try:
+                refuse_too_long(question)  # before the conversation has it
                 async for event in self._events(question, context, turn, thread_id):
                     yield event
             except Exception as error:  # noqa: BLE001 a named degrade point: the run ends with an error result

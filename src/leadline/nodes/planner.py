@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from leadline.config import RunContext
-from leadline.errors import ChatFailed, ModelError
+from leadline.config import MAX_QUESTION_CHARS, RunContext
+from leadline.errors import ChatFailed, ModelError, QuestionTooLong
 from leadline.nodes.allowance import llm_allowed
 from leadline.nodes.asking import OpenChat, ask_for_line
 from leadline.nodes.follow_ups import asks_the_same, standalone_by_rule
@@ -31,10 +31,11 @@ async def planner(
 ) -> RAGUpdate:
     """Writes question, route and the first search, and resets every key of the run.
 
-    Answers of earlier turns whose documents are gone are taken out of the conversation first.
+    Answers of earlier turns whose documents are gone are taken out of the conversation first. Raises QuestionTooLong.
     """
     messages = state.get("messages", [])
     asked = _asked(state)
+    refuse_too_long(asked)
     before = _before(messages, asked)
     earlier = await usable(before, state.get("result"), still_there)
     fresh = _fresh_run(earlier)
@@ -57,6 +58,15 @@ async def planner(
         "usage": overwrite(usage),
         "degraded": overwrite(degraded),
     }
+
+
+def refuse_too_long(question: str) -> None:
+    """Raises QuestionTooLong: what has tens of thousands of characters would take longer than any budget to read."""
+    if len(question) > MAX_QUESTION_CHARS:
+        raise QuestionTooLong(
+            f"The question has {len(question):,} characters; it may have {MAX_QUESTION_CHARS:,}.",
+            hint="Put long texts in as documents and ask about them.",
+        )
 
 
 def _asked(state: RAGState) -> str:
