@@ -224,3 +224,19 @@ async def test_no_answer_from_the_llm_is_an_abstention(ask: Any, deps: Any, chat
     run = await ask_llm(ask, deps)
     assert run.result["status"] == "abstained"
     assert "NO_ANSWER" not in str(run.events) + str(run.result)
+
+
+TOO_LONG = Reply(status=400, message="This model's maximum context length is 10 tokens")
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("answer", [says("Roses are pruned in late autumn [1]."), says(GOOD), TOO_LONG, says("")])
+async def test_a_call_that_was_refused_as_too_long_is_a_call(
+    ask: Any, deps: Any, chat_server: ChatServer, calls: int, answer: Reply
+) -> None:
+    """Each try with less evidence is counted and needs budget of its own: requests, usage and budget agree."""
+    chat_server.script(TOO_LONG, TOO_LONG, answer)
+    run = await ask_llm(ask, deps, budgets={"llm_calls": calls})
+    assert len(chat_server.requests) == run.result["usage"]["llm_calls"] <= calls
+    if calls < 3:
+        assert run.result["limits"] == ["llm_calls"]

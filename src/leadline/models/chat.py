@@ -150,7 +150,7 @@ class LiteLLMChat:
             try:
                 reply, more = await self._whole(litellm, provider, ask_to_repair(asked, reply, found), options)
             except ChatFailed as error:
-                error.usage = providers.as_usage(usage)
+                error.usage = providers.as_usage(usage + ChatUsage())  # the repair is a call, also where it fails
                 raise
             usage += more
             found = parse_reply(reply, schema)

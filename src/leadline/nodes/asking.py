@@ -68,7 +68,8 @@ async def refuse_too_long(model: ChatModel, messages: Sequence[Mapping[str, Any]
         return  # a token has a byte at least
     tokens = await prompt_tokens(model, messages)
     if tokens > room:
-        raise ContextTooLong(f"The prompt has {tokens} tokens; {model.name} takes {room} beside its reply.")
+        problem = f"The prompt has {tokens} tokens; {model.name} takes {room} beside its reply."
+        raise ContextTooLong(problem, usage=Usage(llm_calls=0))  # nothing was sent
 
 
 async def ask_for_line(

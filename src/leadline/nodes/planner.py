@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from leadline.config import MAX_QUESTION_CHARS, RunContext
 from leadline.errors import ChatFailed, ModelError, QuestionTooLong
 from leadline.nodes.allowance import llm_allowed
-from leadline.nodes.asking import OpenChat, ask_for_line
+from leadline.nodes.asking import OpenChat, ask_for_line, usage_of_failure
 from leadline.nodes.follow_ups import asks_the_same, standalone_by_rule
 from leadline.nodes.origins import Conversation, StillThere, origins_in, question_in, question_origins, usable
 from leadline.nodes.progress import degrade, overwrite
@@ -155,7 +155,7 @@ async def _standalone(
     try:
         question, usage = await ask_for_line(runtime, "planner", await chat(model_name), prompt)
     except ModelError as error:
-        return by_rule, known_from, Usage(llm_calls=1), [degrade(runtime, "planner", error)]
+        return by_rule, known_from, usage_of_failure(error), [degrade(runtime, "planner", error)]
     if not asks_the_same(question, asked, conversation):
         other = ChatFailed(f"{model_name} asks something else than was asked.")
         return by_rule, known_from, usage, [degrade(runtime, "planner", other)]

@@ -27,7 +27,7 @@ from leadline.nodes.extractive import SentenceScorer, as_answer, quotes_for
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.wording import small_talk
 from leadline.prompts import answer_prompt
-from leadline.state import EvidenceBlock, RAGState, RAGUpdate
+from leadline.state import EvidenceBlock, RAGState, RAGUpdate, Usage, add_usage
 
 # How often evidence that proves too long for a model is halved, and how many sentences it takes to halve it.
 MAX_HALVINGS = 3
@@ -94,15 +94,16 @@ async def _write(
         shown, spent = await _fitting(question, evidence, draft, model)
     except ChatInterrupted as error:
         part = degrade(runtime, "llm", error)
-        usage = usage_of_failure(error)
+        usage = add_usage(draft.refused, usage_of_failure(error))
         return {"answer": draft.text, "draft_status": "interrupted", "usage": usage, "degraded": [part]}
     except ModelError as error:
         part = degrade(runtime, "llm", error)
         draft.forget("The LLM failed while it wrote.")
         quoted = await _quote(question, evidence, runtime, sentence_scorer)
-        usage = usage_of_failure(error)
+        usage = add_usage(draft.refused, usage_of_failure(error))
         return {**quoted, "usage": usage, "degraded": [part, *quoted.get("degraded", [])]}
-    update: RAGUpdate = {"answer": draft.text, "draft_status": "complete", "usage": usage_of(spent)}
+    usage = add_usage(draft.refused, usage_of(spent))
+    update: RAGUpdate = {"answer": draft.text, "draft_status": "complete", "usage": usage}
     if shown != evidence:
         update["evidence"] = shown
     return update
@@ -113,16 +114,17 @@ async def _fitting(
 ) -> tuple[list[EvidenceBlock], ChatUsage]:
     """Writes from the evidence, or from its better half where it proves too long for the model, and so on.
 
-    Gives what the draft was written from in the end. Raises ModelError.
+    Gives what the draft was written from in the end. What refused calls spent is in the draft. Raises ModelError.
     """
     shown = list(evidence)
     for _ in range(MAX_HALVINGS):
         try:
             return shown, await _stream(question, shown, draft, model)
-        except ContextTooLong:
+        except ContextTooLong as error:
             fewer = better_half(shown)
             if fewer is None:
                 raise
+            draft.refused = add_usage(draft.refused, usage_of_failure(error))
             shown = fewer
     return shown, await _stream(question, shown, draft, model)
 
@@ -157,11 +159,12 @@ async def _stream(question: str, evidence: Sequence[EvidenceBlock], draft: "_Dra
 
 
 class _Draft:
-    """What has been written and shown so far."""
+    """What has been written and shown so far, and what calls have spent whose prompt was too long."""
 
     def __init__(self, runtime: Runtime[RunContext]) -> None:
         self.runtime = runtime
         self.text = ""
+        self.refused = Usage()
 
     def add(self, text: str) -> str:
         """Shows the text. Returns what is left to show: nothing."""
