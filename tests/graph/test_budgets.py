@@ -218,6 +218,30 @@ async def test_the_limit_that_ended_a_run_is_named(ask: Any, over: Any, garden: 
     assert "budget of web calls is spent" in web.result["verdict"]["reason"]
 
 
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_a_call_that_could_not_be_made_names_its_limit(calls: int, ask: Any, over: Any, garden: Any) -> None:
+    """A bad draft that nobody may rewrite, or a search that nobody may word, for lack of calls: it is said."""
+    chat = Chaos(["Roses need 700 gardeners [1]."])
+    run = await ask(over(garden, chat=opens(chat)), QUESTIONS[0], llm="x", budgets=Budgets(llm_calls=calls))
+    assert run.result["status"] == "abstained"
+    assert run.result["limits"] == ["llm_calls"]
+    assert "budget of llm calls is spent" in run.result["verdict"]["reason"]
+    good = Chaos(["Roses are pruned in early spring [1]."])
+    plain = await ask(over(garden, chat=opens(good)), QUESTIONS[0], llm="x", budgets=Budgets(llm_calls=calls))
+    assert (plain.result["status"], plain.result["limits"]) == ("answered", [])
+
+
+@pytest.mark.parametrize("question", [QUESTIONS[0], "Who won in Linares?"])
+async def test_a_web_search_that_could_not_be_made_names_its_limit(
+    question: str, ask: Any, over: Any, garden: Any
+) -> None:
+    """Asked for always, and not made since no call was left: it is said, also beside an answer."""
+    deps = over(garden, search=Web(fails=False))
+    run = await ask(deps, question, web="always", web_consent="yes", budgets=Budgets(web_calls=0))
+    assert run.result["limits"] == ["web_calls"]
+    assert "budget of web calls is spent" in run.result["verdict"]["reason"]
+
+
 async def test_a_slow_llm_is_left_when_the_time_is_up(ask: Any, over: Any, garden: Any) -> None:
     """What it had written is taken back, and the passages are quoted."""
     chat = Chaos(["Roses are pruned in early spring and then again " * 50], pause_s=0.1)

@@ -24,12 +24,18 @@ def seconds_left(state: RAGState, budgets: Budgets, now: float) -> bool:
 
 def llm_allowed(usage: Usage, budgets: Budgets, *, keep_calls: int = 0) -> bool:
     """Whether one more LLM call fits, `keep_calls` of them being set aside for later steps of the run."""
-    spent_tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
-    return (
-        usage.get("llm_calls", 0) + keep_calls < budgets.llm_calls
-        and spent_tokens < budgets.tokens
-        and usage.get("cost", 0.0) <= budgets.money
-    )
+    return not llm_limits(usage, budgets, keep_calls=keep_calls)
+
+
+def llm_limits(usage: Usage, budgets: Budgets, *, keep_calls: int = 0) -> list[str]:
+    """The budgets that have no room for one more LLM call, `keep_calls` of them being set aside."""
+    tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    full = {
+        "llm_calls": usage.get("llm_calls", 0) + keep_calls >= budgets.llm_calls,
+        "tokens": tokens >= budgets.tokens,
+        "money": usage.get("cost", 0.0) > budgets.money,
+    }
+    return [name for name, spent in full.items() if spent]
 
 
 def web_wanted(state: RAGState, context: RunContext) -> bool:

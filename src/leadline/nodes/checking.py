@@ -16,12 +16,12 @@ from leadline.citations import AnswerCheck, Claim, Problem, rewritten, without
 from leadline.config import RunContext
 from leadline.deadline import within
 from leadline.errors import ModelError
-from leadline.nodes.allowance import llm_allowed, seconds_left
+from leadline.nodes.allowance import llm_limits, seconds_left
 from leadline.nodes.asking import OpenChat, usage_of_failure
 from leadline.nodes.critic import ask_to_judge, ask_to_rewrite
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.progress import degrade
-from leadline.state import EvidenceBlock, Grounding, RAGState, Usage, add_usage
+from leadline.state import EvidenceBlock, Grounding, RAGState, Usage, add_usage, merge_unique
 
 # One call more than the critic's own: its reply may need a repair.
 _REPAIR_CALLS = 1
@@ -36,13 +36,17 @@ class CheckAnswer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheckedDraft:
-    """The draft after its check. `changes` says for people what was rewritten or left out, "" for nothing."""
+    """The draft after its check. `changes` says for people what was rewritten or left out, "" for nothing.
+
+    `limits` names the budgets that kept the LLM from being asked.
+    """
 
     check: AnswerCheck
     grounding: Grounding
     changes: str = ""
     usage: Usage = field(default_factory=Usage)
     degraded: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
 
 class CheckDraft(Protocol):
@@ -63,6 +67,7 @@ class _Checking:
     evidence: list[EvidenceBlock]
     usage: Usage = field(default_factory=Usage)
     degraded: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
     @property
     def question(self) -> str:
@@ -73,15 +78,18 @@ class _Checking:
         return await within(CHECK_TIMEOUT_S, work, "The check of the answer")
 
     def may_ask(self, *, keep_calls: int = 0) -> bool:
-        """Whether the LLM wrote all of the draft and the run's budgets have room for one more call of it."""
+        """Whether the LLM wrote all of the draft and the run's budgets have room for one more call of it.
+
+        Budgets that have none are noted.
+        """
         spent, budgets = add_usage(self.state.get("usage", {}), self.usage), self.runtime.context.budgets
         written = self.state.get("draft_status") == "complete" and "llm" not in self.state.get("degraded", [])
-        return (
-            bool(self.runtime.context.llm)
-            and written
-            and llm_allowed(spent, budgets, keep_calls=keep_calls)
-            and seconds_left(self.state, budgets, time.time())
-        )
+        if not self.runtime.context.llm or not written:
+            return False
+        over = [] if seconds_left(self.state, budgets, time.time()) else ["seconds"]
+        spent_up = [*llm_limits(spent, budgets, keep_calls=keep_calls), *over]
+        self.limits = merge_unique(self.limits, spent_up)
+        return not spent_up
 
     def spend(self, usage: Usage) -> None:
         self.usage = add_usage(self.usage, usage)
@@ -115,7 +123,7 @@ async def check_draft(
     if judged is None and grounding == "grounded":
         grounding = "unverified"
     changed = _told(count, left_out) if grounding in ("grounded", "unverified") else ""
-    return CheckedDraft(kept, grounding, changed, at.usage, at.degraded)
+    return CheckedDraft(kept, grounding, changed, at.usage, at.degraded, at.limits)
 
 
 async def _mended(at: _Checking, found: AnswerCheck) -> tuple[AnswerCheck, int]:

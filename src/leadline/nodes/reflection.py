@@ -46,8 +46,9 @@ async def reflection(
     left: Callable[[RAGState, RunContext], Remedies],
 ) -> RAGUpdate:
     """Writes the verdict, and either the next search or the result. A finished run keeps no passage in its state."""
-    checked, spent, degraded = await _checked(state, runtime, check)
-    state = {**state, "usage": add_usage(state.get("usage", {}), spent)}
+    checked, spent, degraded, kept_from = await _checked(state, runtime, check)
+    noted = merge_unique(state.get("limits", []), kept_from)
+    state = {**state, "usage": add_usage(state.get("usage", {}), spent), "limits": noted}
     remedies = left(state, runtime.context)
     decision = _told_of_changes(_decision(state, runtime.context, checked, remedies), checked)
     _retract(runtime, state, decision, checked)
@@ -63,6 +64,7 @@ async def reflection(
         final, took = _final(state, degraded, limits)
         update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took, "limits": limits}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
+    update["limits"] = merge_unique(noted, update.get("limits", []))
     update["usage"] = add_usage(update.get("usage", {}), spent)
     update["verdict"] = verdict_of(decision, checked)
     if decision.status is None:
@@ -115,22 +117,24 @@ def _final(state: RAGState, degraded: list[str], limits: list[str]) -> tuple[RAG
 
 async def _checked(
     state: RAGState, runtime: Runtime[RunContext], check: CheckDraft
-) -> tuple[Checked, Usage, list[str]]:
+) -> tuple[Checked, Usage, list[str], list[str]]:
+    """The draft after its check, what that cost, what failed in it, and the budgets that kept it from a call."""
     answer = state.get("answer", "")
     sign = evidence_sign(state.get("context", []))
     if state.get("route") == "direct":
-        return Checked(answer, (), "not_applicable", sign), Usage(), []
+        return Checked(answer, (), "not_applicable", sign), Usage(), [], []
     if state.get("draft_status", "none") == "none":
-        return Checked("", (), _of_earlier_draft(state), sign), Usage(), []
+        return Checked("", (), _of_earlier_draft(state), sign), Usage(), [], []
     if not answer.strip():
-        return Checked("", (), "no_answer", sign), Usage(), []
+        return Checked("", (), "no_answer", sign), Usage(), [], []
     try:
         done = await check(state, runtime)
     except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
         text, cited = unchecked_citations(answer, state.get("evidence", []))
-        return Checked(text, tuple(cited), "unverified", sign), Usage(), [degrade(runtime, "critic", error)]
+        return Checked(text, tuple(cited), "unverified", sign), Usage(), [degrade(runtime, "critic", error)], []
     found = done.check
-    return Checked(found.text, tuple(found.citations), done.grounding, sign, done.changes), done.usage, done.degraded
+    checked = Checked(found.text, tuple(found.citations), done.grounding, sign, done.changes)
+    return checked, done.usage, done.degraded, done.limits
 
 
 def _limits(state: RAGState, decision: Decision, remedies: Remedies) -> list[str]:

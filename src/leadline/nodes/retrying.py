@@ -11,7 +11,7 @@ from leadline.config import RunContext
 from leadline.decision import Decision
 from leadline.errors import ModelError
 from leadline.events import RetryEvent
-from leadline.nodes.allowance import drafted_before, is_new, llm_allowed, wider
+from leadline.nodes.allowance import drafted_before, is_new, llm_limits, wider
 from leadline.nodes.asking import OpenChat, ask_for_line, usage_of_failure
 from leadline.nodes.hops import missing_terms, next_hop
 from leadline.nodes.outcome import NEAREST
@@ -44,7 +44,8 @@ async def retry(state: RAGState, runtime: Runtime[RunContext], decision: Decisio
         emit(runtime, RetryEvent(query=hop["query"], width=hop["width"], reason=decision.reason))
         return {**_pass(state, hop), "usage": Usage(), "degraded": []}
     width = wider(state, runtime.context)
-    written, usage, degraded = await _rewritten(state, runtime, decision, chat)
+    limits = llm_limits(state.get("usage", {}), runtime.context.budgets, keep_calls=1) if runtime.context.llm else []
+    written, usage, degraded = ("", Usage(), []) if limits else await _rewritten(state, runtime, decision, chat)
     query = written or query_by_rule(state["question"], state.get("documents", []), state.get("retry_count", 0) + 1)
     search = Pass(query=query, width=width, sources=["documents"])
     if not is_new(state, search):
@@ -61,6 +62,7 @@ async def retry(state: RAGState, runtime: Runtime[RunContext], decision: Decisio
         "width": width,
         "usage": usage,
         "degraded": degraded,
+        "limits": limits,
     }
 
 
@@ -78,9 +80,9 @@ def _pass(state: RAGState, search: Pass) -> RAGUpdate:
 async def _rewritten(
     state: RAGState, runtime: Runtime[RunContext], decision: Decision, chat: OpenChat
 ) -> tuple[str, Usage, list[str]]:
-    """The LLM's query, or an empty one where there is no LLM, no budget for it, or no valid reply."""
+    """The LLM's query, or an empty one where there is no LLM or no valid reply."""
     context = runtime.context
-    if not context.llm or not llm_allowed(state.get("usage", {}), context.budgets, keep_calls=1):
+    if not context.llm:
         return "", Usage(), []
     prompt = render(
         "rewrite",

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from leadline.config import Budgets, RunContext
 from leadline.errors import ChatFailed, ModelError
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage
+from leadline.nodes.allowance import llm_limits
 from leadline.nodes.asking import OpenChat, usage_of
 from leadline.nodes.progress import overwrite
 from leadline.state import RAGState, RAGUpdate, Usage, add_usage, merge_unique
@@ -215,20 +216,9 @@ def _with_limits(state: RAGState, update: RAGUpdate, ledger: Ledger, *, begins: 
         return {**update, "limits": overwrite(ledger.limits)}
     limits = merge_unique(ledger.limits, update.get("limits", []))
     if "llm" in update.get("degraded", []):
-        limits = merge_unique(limits, spent_budgets(ledger.usage, ledger.budgets))
+        limits = merge_unique(limits, llm_limits(ledger.usage, ledger.budgets))
     if not limits:
         return update
     if "result" in update:
         update["result"]["limits"] = merge_unique(state.get("limits", []), limits)
     return {**update, "limits": limits}
-
-
-def spent_budgets(usage: Usage, budgets: Budgets) -> list[str]:
-    """The budgets of the LLM that have no room for another call."""
-    tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
-    full = {
-        "llm_calls": usage.get("llm_calls", 0) >= budgets.llm_calls,
-        "tokens": tokens >= budgets.tokens,
-        "money": usage.get("cost", 0.0) > budgets.money,
-    }
-    return [name for name, spent in full.items() if spent]

@@ -19,7 +19,7 @@ from leadline.errors import PageUnavailable, StoreError, WebUnavailable
 from leadline.events import ConsentEvent, QueryEvent
 from leadline.ingest.web_pages import PagesRead, excerpts
 from leadline.knowledge.web_cache import Cached
-from leadline.nodes.allowance import web_allowed
+from leadline.nodes.allowance import web_allowed, web_wanted
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.web_query import is_too_long, outgoing_query
 from leadline.state import Document, Found, RAGState, RAGUpdate, Usage
@@ -64,7 +64,8 @@ async def web(
     """
     query = outgoing_query(state)
     if search is None or not web_allowed(state, runtime.context):
-        return {"web_denied": True}
+        spent = search is not None and web_wanted(state, runtime.context)
+        return {"web_denied": True, "limits": ["web_calls"]} if spent else {"web_denied": True}
     if not await _consented(query, runtime, ask_consent):
         return {"web_denied": True}
     kept = await _kept(before, query)
