@@ -175,6 +175,9 @@ async def test_what_the_critic_doubts_is_left_out(ask: Any, deps: Any, chat_serv
         says('{"sentences": [{"n": 1, "supported": "false", "reason": ""}]}'),
         says('{"sentences": [{"n": 2, "supported": true, "reason": ""}]}'),
         says('{"sentences": [{"n": 1, "supported": true}]}'),
+        says(f"Example: {judging(True).tokens[0]} My verdict: {judging(False).tokens[0]}"),
+        says(judging(True).tokens[0], finish="length"),
+        says(judging(True).tokens[0], finish="content_filter"),
         says(""),
     ],
 )

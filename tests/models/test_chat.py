@@ -173,6 +173,31 @@ async def test_a_reply_that_stays_bad_fails(chat_server: Any, text: str) -> None
     assert failure.value.usage == {"llm_calls": 2, "prompt_tokens": 22, "completion_tokens": 14, "cost": 0.0}
 
 
+YES, NO = '{"grounded": true, "reasons": []}', '{"grounded": false, "reasons": ["no"]}'
+
+
+@pytest.mark.parametrize("text", [f"Example: {YES} My verdict: {NO}", f"{NO}\n{YES}", f"```json\n{YES}\n```\n{NO}"])
+async def test_objects_that_differ_are_no_verdict(chat_server: Any, text: str) -> None:
+    """Nobody knows which is meant: a repair is asked for; a reply that says both again fails."""
+    chat_server.script(says(text), says(NO))
+    assert (await local(chat_server).structured(ASK, Verdict))[0] == Verdict(grounded=False, reasons=["no"])
+    chat_server.script(says(text))
+    with pytest.raises(ChatFailed, match="they differ"):
+        await local(chat_server).structured(ASK, Verdict)
+    chat_server.script(says(f"{NO} Again: {NO}"))
+    assert (await local(chat_server).structured(ASK, Verdict))[0] == Verdict(grounded=False, reasons=["no"])
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_a_verdict_that_was_cut_off_is_none(chat_server: Any, reason: str) -> None:
+    """What comes before the cut may be taken back behind it."""
+    chat_server.script(says(YES, finish=reason), says(NO))
+    assert not (await local(chat_server).structured(ASK, Verdict))[0].grounded
+    chat_server.script(says(YES, finish=reason))
+    with pytest.raises(ChatFailed, match=reason):
+        await local(chat_server).structured(ASK, Verdict)
+
+
 @pytest.mark.parametrize("text", ["<think>is it?", "<think>hm</think>", "thinking {x}</think>no"])
 async def test_thinking_alone_is_no_verdict(chat_server: Any, text: str) -> None:
     """Nothing but thinking, whatever of it is marked, is repaired once; then the verdict counts."""

@@ -13,7 +13,7 @@ from leadline.config import Settings
 from leadline.errors import ChatFailed, ChatInterrupted
 from leadline.models import providers
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage, T
-from leadline.models.chunks import StreamedReply, delta_of, invented_finish
+from leadline.models.chunks import StreamedReply, delta_of, invented_finish, unfinished
 from leadline.models.local_llm import LocalChat, is_local
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
 from leadline.models.served import OwnServer, ServedModel
@@ -144,16 +144,16 @@ class LiteLLMChat:
         # Said in words too: a server may take the schema and not keep to it, and it helps those that do.
         asked = ask_for_schema(messages, schema)
         options = {**({"response_format": schema} if held else {}), **_limit(max_tokens)}
-        reply, usage = await self._whole(litellm, provider, asked, options)
-        found = parse_reply(reply, schema)
+        reply, cut, usage = await self._whole(litellm, provider, asked, options)
+        found = cut or parse_reply(reply, schema)
         if isinstance(found, str):
             try:
-                reply, more = await self._whole(litellm, provider, ask_to_repair(asked, reply, found), options)
+                reply, cut, more = await self._whole(litellm, provider, ask_to_repair(asked, reply, found), options)
             except ChatFailed as error:
                 error.usage = providers.as_usage(usage + ChatUsage())  # the repair is a call, also where it fails
                 raise
             usage += more
-            found = parse_reply(reply, schema)
+            found = cut or parse_reply(reply, schema)
         if isinstance(found, str):
             problem = f"{self._model} gave no valid {schema.__name__}, also when asked again: {found}"
             raise ChatFailed(problem, usage=providers.as_usage(usage))
@@ -161,11 +161,13 @@ class LiteLLMChat:
 
     async def _whole(
         self, litellm: Any, provider: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
-    ) -> tuple[str, ChatUsage]:
+    ) -> tuple[str, str, ChatUsage]:
+        """The reply, what says that it is no whole one ("" for one that is), and what it cost."""
         response = await self._retrying(litellm, lambda: self._call(litellm, provider, messages, options))
         content = (response.choices[0].message.content if response.choices else "") or ""
         known = providers.spent(litellm, self._model, getattr(response, "usage", None))
-        return content, known or await self._counted(litellm, messages, content)
+        reason = response.choices[0].finish_reason if response.choices else None
+        return content, unfinished(reason), known or await self._counted(litellm, messages, content)
 
     async def _first(
         self, litellm: Any, provider: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]

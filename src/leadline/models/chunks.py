@@ -47,6 +47,14 @@ def delta_of(chunk: Any) -> tuple[str, str | None]:
     return (choice.delta.content or "") if choice.delta else "", choice.finish_reason
 
 
+def unfinished(reason: str | None) -> str:
+    """A sentence where a reply that ended for this reason is no whole one, else "".
+
+    Some providers give an object of a schema as a call of a tool, so that reason is a whole reply here.
+    """
+    return f"The reply stopped before its end: {reason}." if reason in ("length", "content_filter") else ""
+
+
 def thought_of(chunk: Any) -> str:
     """What a provider sends of the model's thinking beside the reply: paid for, never shown."""
     return str(getattr(chunk.choices[0].delta, "reasoning_content", None) or "") if chunk.choices else ""

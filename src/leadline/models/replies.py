@@ -16,15 +16,20 @@ _MAX_PROBLEM_CHARS = 400
 
 
 def parse_reply(text: str, schema: type[T]) -> T | str:
-    """The first JSON object in `text` that is a valid `schema`, or a sentence about what is wrong with it."""
-    problem = "There is no JSON object in the reply."
+    """The one JSON object in `text` that is a valid `schema`, or a sentence about what is wrong.
+
+    Said twice it is one object; of several that differ nobody knows which is meant, so none of them counts.
+    """
+    problem, valid = "There is no JSON object in the reply.", []
     for found in _objects(without_thinking(text)):
         try:
-            return schema.model_validate_json(json.dumps(found), strict=True)
+            valid.append(schema.model_validate_json(json.dumps(found), strict=True))
         except ValidationError as error:
             details = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
             problem = details[:_MAX_PROBLEM_CHARS]
-    return problem
+    if any(other != valid[0] for other in valid):
+        return "There are several objects in the reply, and they differ."
+    return valid[0] if valid else problem
 
 
 def ask_for_schema(messages: Sequence[Mapping[str, Any]], schema: type[T]) -> list[Mapping[str, Any]]:
