@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from leadline.citations.markers import clean_answer
 from leadline.citations.meaning import Meaning
 from leadline.citations.no_answer import says_no_answer
-from leadline.citations.rules import Problem, check_sentence, content_terms, stands_in
+from leadline.citations.rules import MAX_SENTENCE_CHARS, Problem, check_sentence, content_terms, stands_in
 from leadline.citations.sentences import Sentence, answer_sentences
 from leadline.citations.spans import NEAR, Span, best_span, block_context, shown, standing
 from leadline.records import Citation, EvidenceBlock, Grounding
@@ -94,6 +94,8 @@ def _language(text: str, evidence: Sequence[EvidenceBlock]) -> str:
 def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str, meaning: Meaning | None) -> _Checked:
     if _BARE.fullmatch(sentence.text):
         return _Checked(sentence, (), (Problem("coverage", "a bare yes or no can't be checked", sentence.text),))
+    if len(sentence.text) > MAX_SENTENCE_CHARS:
+        return _Checked(sentence, (), (Problem("coverage", "too long to be checked", sentence.text),))
     claim = _complete(sentence.text, question, evidence)
     cited = [block for block in evidence if block["n"] in sentence.numbers]
     spans = [best_span(claim, block) for block in cited or evidence]
@@ -137,7 +139,7 @@ def _complete(sentence: str, question: str, evidence: Sequence[EvidenceBlock]) -
     """
     if len(content_terms(sentence)) > _SHORT or any(stands_in(sentence, shown(block)) for block in evidence):
         return sentence
-    return f"{question.rstrip('?？ ')}: {sentence}"
+    return f"{question.rstrip('?？ ')[: MAX_SENTENCE_CHARS // 2]}: {sentence}"
 
 
 def _citation(checked: _Checked, span: Span) -> Citation:

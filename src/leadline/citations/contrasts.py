@@ -84,12 +84,13 @@ _LIMIT = re.compile(
     r"(?: the age of)? (?P<number>[\d.,]*\d)",
     re.IGNORECASE,
 )
-_NAME = r"(?:[A-ZÀ-Þ]\.|[A-ZÀ-Þ][\w’'-]+(?:\.(?= [a-z]))?)"
-_WHO = rf"(?P<who>(?:{_NAME}(?: (?:de|von|van|der|la|le|du|of|the|&)(?= [A-ZÀ-Þ]))*[ ]?)+)"
+# A name reads one way only and has an end: else a row of capitals (G-A-T-T-A-C-A) takes time without end.
+_NAME = r"(?>(?:[A-ZÀ-Þ]\.){1,4}|[A-ZÀ-Þ][\w’'-]{1,40}+(?:\.(?= [a-z]))?)"
+_WHO = rf"(?<![\w’'-])(?P<who>{_NAME}(?: ?(?:(?:de|von|van|der|la|le|du|of|the|&) ){{0,2}}+{_NAME}){{0,7}}+)"
 _DONE = r"\b(?P<verb>\w{2,}ed|built|made|led|won|written|drawn|chosen|taken|given|shown|sung|held|bought|sold)\b"
 _BY = re.compile(rf"\b(?:is|are|was|were|been|be|being)\s+(?:\w+ly\s+)?{_DONE}(?P<rest>[^.;]{{0,120}})")
 _AGENT = re.compile(rf"\bby {_WHO}")
-_DID = re.compile(rf"{_WHO}(?<!['’]s )(?:(?:first|later|also|originally) )?(?P<verb>\w{{3,}})\b")
+_DID = re.compile(rf"{_WHO} (?<!['’]s )(?:(?:first|later|also|originally) )?(?P<verb>\w{{3,}})\b")
 
 
 def contradicted(sentence: str, text: str) -> str:

@@ -21,6 +21,7 @@ _INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}|\b[A-Z]{2,}\b")
 _PLURAL = re.compile(r"s\Z")
 _ENDINGS = ("ian", "an", "n", "ese", "ish", "y", "e")
 _ROOT = 6
+_SPELLED = 12  # words that a row of initials stands for, at most
 _SENTENCE_END = re.compile(r"[.!?:;。！？\n\"“”(]\s*\Z|\A\W*\Z|^\s*[-*•]\s*\Z")
 _AFTER_COMMON = (["of"], ["in"], ["on"], ["for"], ["to"], ["with"], ["that"], ["between"], ["from"])
 _NO_NAME = re.compile(r"(?:ly|ing|ed|tion|ions|ment|ments|ness|ers|ists|ity)\Z")
@@ -101,7 +102,7 @@ def written_out(text: str, sources: "Iterable[Mentions]") -> frozenset[str]:
 
 def _spelled(words: list[str], initials: frozenset[str]) -> list[str]:
     """The words, if their initials are known; those of a shorter run inside count too (the European Union said)."""
-    for length in range(len(words), 1, -1):
+    for length in range(min(len(words), _SPELLED), 1, -1):
         for first in range(len(words) - length + 1):
             part = words[first : first + length]
             capitals = [word for word in part if word[0].isupper()]

@@ -38,6 +38,7 @@ _BOUNDARY = re.compile(
 )
 _OPPOSITES = ("un", "in", "im", "il", "ir", "dis", "non")
 _SCOPE = 4
+_REACH = 400  # characters around a negation; its clause is shorter
 _HEAD = 2
 _SHARED = 0.6
 
@@ -87,13 +88,14 @@ def _scopes(text: str, terms: Callable[[str], list[str]]) -> list[tuple[str, ...
     """What each negation negates: the content words behind it in its clause, else those before it."""
     scopes = []
     for cue in _cues(text):
-        clause = _BOUNDARY.search(text, cue.end())
+        last = min(len(text), cue.end() + _REACH)
+        clause = _BOUNDARY.search(text, cue.end(), last)
         if cue.group().casefold() == "non":  # of one word only
             clause = re.compile(r"\s").search(text, cue.end())
-        behind = terms(_CUES.sub(" ", text[cue.end() : clause.start() if clause else len(text)]))
-        before = terms(_CUES.sub(" ", _BOUNDARY.split(text[: cue.start()])[-1]))
+        behind = terms(_CUES.sub(" ", text[cue.end() : clause.start() if clause else last]))
+        before = terms(_CUES.sub(" ", _BOUNDARY.split(text[max(0, cue.start() - _REACH) : cue.start()])[-1]))
         scopes.append(tuple(behind[:_SCOPE] or before[-_SCOPE:]))
-    return [scope for scope in scopes if scope]
+    return [scope for scope in dict.fromkeys(scopes) if scope]
 
 
 def _cues(text: str) -> list[re.Match[str]]:

@@ -30,6 +30,9 @@ MIN_COVERAGE_OF_SAID = 0.34
 # Of all of them, in a row of a table.
 MIN_COVERAGE_OF_ROW = 0.6
 _ROOT = 5
+# Longer ones are not looked at, and so not verified: the time that some rules take grows faster than the text.
+MAX_SENTENCE_CHARS = 1200
+MAX_SPAN_CHARS = 6000
 # Words that say of a thing little more than that it is: a source has others in their place, or none.
 _LIGHT = frozenset(
     english_stem(word)
@@ -56,8 +59,11 @@ def check_sentence(sentence: str, span_text: str, *, context: str = "") -> list[
     """What in `sentence` the text `span_text` doesn't support; empty if nothing.
 
     `context` (the rest of the passage, headings, title, file name) may supply names, and the year where the span names
-    none; no other figure. A sentence that stands in the span word for word has no problem.
+    none; no other figure. A sentence that stands in the span word for word has no problem. One of more than 1,200
+    characters can't be checked, nor can any against a span of more than 6,000: a problem of coverage.
     """
+    if len(sentence) > MAX_SENTENCE_CHARS or len(span_text) > MAX_SPAN_CHARS:
+        return [Problem("coverage", "too long to be checked")]
     sentence, span_text = _without_marks(sentence), _without_marks(span_text)
     if stands_in(sentence, span_text):
         return []

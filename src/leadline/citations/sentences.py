@@ -14,7 +14,7 @@ from leadline.sentences import boundaries
 _BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+|[ \t]*(?:>[ \t]*)+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]|[ \t]*(\*\*|__)[^*_\n]+\1:?[ \t]*\Z")
 _TABLE_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*\Z")
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*\Z")
+_TABLE_RULE = re.compile(r"[ \t]*+(?:\|[ \t]*+)?+:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*\Z")
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
 _EMPHASIS = re.compile(r"(?<!\w)(?:\*\*|__|\*)(?=\S)|(?<=\S)(?:\*\*|__|\*)(?!\w)")
 _LEAD_IN = re.compile(r"[^\d]*[:：]\W*\Z")
@@ -25,6 +25,7 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 _TITLE_WORDS = 10
+_UNCLAIMED_CHARS = 300  # whatever is longer than that says something
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,8 @@ def _plain(text: str) -> str:
 
 def states_something(text: str) -> bool:
     """Whether a sentence claims anything that a source could support."""
+    if len(text) > _UNCLAIMED_CHARS:
+        return True
     if text.endswith(("?", "？")) or _COURTESY.match(text):
         return False
     return not (_LEAD_IN.match(text) and len(text.split()) <= _LEAD_IN_WORDS)

@@ -1,0 +1,68 @@
+"""Texts made to keep a rule busy: every check ends soon, whoever wrote the answer or the source."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.citations.test_answers import block
+
+from leadline.citations import check_answer
+
+ROOT = Path(__file__).parents[2]
+SIZES = (200, 1_100, 20_000)
+# What is repeated, and what stands around it.
+HOSTILE = {
+    "letters joined by dashes": "The motif of the gene is {G-A-} in 2011 [1].",
+    "words in capitals": "The gene {Aa }is new [1].",
+    "figures": "{1 }[1].",
+    "a negation": "It {not }costs [1].",
+    "a short negation": "It {n't }costs [1].",
+    "quotation marks": '{"a }[1].',
+    "colons": "{:}x",
+    "blanks": "x{ }x",
+    "bars": "{| }x\n|--|",
+    "denying words": "{documents do not }[1].",
+    "initials": "{A.}[1].",
+    "dates": "{1.1.2011 }[1].",
+    "brackets": "{[1 }",
+    "emphasis": "{**a }",
+    "passives": "{was founded by }Bolt [1].",
+}
+CHECK = """
+import json, sys
+from leadline.citations import check_answer
+from tests.citations.test_answers import block
+plain = "The motif was sequenced by Mira Stone in 2011. It doesn't cost 20 EUR. No USA was founded by her."
+other = "The motif was not sequenced by 2 Bolt people in 2012 [1]."
+for hostile in json.load(sys.stdin):
+    for answer, source in [(hostile, plain), (other, hostile)]:
+        print(check_answer(answer, [block(1, source)], "What is the motif?").grounding)
+"""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_text_is_checked_soon(name: str) -> None:
+    """No check hangs; it would take minutes, or longer than anyone lives, where a rule tries every way to read it."""
+    before, _, rest = HOSTILE[name].partition("{")
+    repeated, _, behind = rest.partition("}")
+    texts = [before + repeated * (size // len(repeated)) + behind for size in SIZES]
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 2 * len(SIZES)
+
+
+def test_a_sentence_too_long_to_be_checked_is_not_verified() -> None:
+    """What no rule looks at is not grounded, and the reason is named."""
+    said = "The gene " + "that codes " * 200 + "is new"
+    check = check_answer(f"{said} [1].", [block(1, f"{said}.")], "What is new?")
+    assert (check.grounding, [p.what for p in check.problems]) == ("ungrounded", ["too long to be checked"])
