@@ -1,5 +1,6 @@
 """The whole graph with the real LLM client, against a scripted server: what streams, what leaks, what breaks."""
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -240,3 +241,11 @@ async def test_a_call_that_was_refused_as_too_long_is_a_call(
     assert len(chat_server.requests) == run.result["usage"]["llm_calls"] <= calls
     if calls < 3:
         assert run.result["limits"] == ["llm_calls"]
+
+
+async def test_characters_that_cannot_be_written_do_no_harm(ask: Any, deps: Any, chat_server: ChatServer) -> None:
+    """Half a pair of surrogates or a NUL in a reply: the run ends as any other, and its result can be written."""
+    chat_server.script(Reply((GOOD[:-1], "\x00", ". \ud800")))
+    run = await ask_llm(ask, deps)
+    assert run.result["status"] == "answered"
+    json.dumps([run.result, run.events], ensure_ascii=False, default=str).encode()

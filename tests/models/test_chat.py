@@ -260,6 +260,37 @@ async def test_thinking_is_never_shown(chat_server: Any, text: str, size: int) -
     assert "".join((await collect(local(chat_server)))[0]).strip() == "The fee is ten [1]."
 
 
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        (
+            "\ud83d",
+            "\ude00 ten \x00\ud800",
+        ),
+        ("\ud83d\ude00 ten ", "\x00", "\ud800"),
+    ],
+)
+async def test_a_reply_is_text_that_can_be_kept(chat_server: Any, tokens: tuple[str, ...]) -> None:
+    """Pairs that come in halves are put together; halves alone and control characters are replaced."""
+    chat_server.script(Reply(tokens, usage=None))
+    texts, _, usage = await collect(local(chat_server))
+    assert "".join(texts) == "\U0001f600 ten  \ufffd"
+    assert usage.completion_tokens > 0
+    chat_server.script(says('{"grounded": true, "reasons": ["\ud800\x00"]}'))
+    verdict, _ = await local(chat_server).structured(ASK, Verdict)
+    assert verdict.reasons == ["\ufffd "]
+
+
+@pytest.mark.parametrize("text", ["<think>hm</think>\n\n Ten [1].", "hm</think> Ten [1].", "\n Ten [1]."])
+async def test_no_blank_stands_before_a_reply(chat_server: Any, text: str) -> None:
+    """As models leave one behind their thinking; those within it stay."""
+    chat_server.script(Reply(tuple(text)))
+    shown = ""
+    async for delta in local(chat_server).stream(ASK):
+        shown = delta.text if delta.restart else shown + delta.text
+    assert shown == "Ten [1]."
+
+
 async def test_thinking_beside_the_reply_is_not_shown_and_keeps_it_alive(chat_server: Any) -> None:
     """A provider's own channel for thinking is no text; while it comes, the model isn't silent."""
     chat_server.script(Reply(("Ten [1].",), thinking=("The fee? ",) * 6, pause_s=0.0))

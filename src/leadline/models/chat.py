@@ -15,6 +15,7 @@ from leadline.models import providers
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage, T
 from leadline.models.chunks import StreamedReply, delta_of, invented_finish, unfinished
 from leadline.models.local_llm import LocalChat, is_local
+from leadline.models.plain import plain
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
 from leadline.models.served import OwnServer, ServedModel
 from leadline.models.thinking import ThinkingFilter
@@ -164,7 +165,7 @@ class LiteLLMChat:
     ) -> tuple[str, str, ChatUsage]:
         """The reply, what says that it is no whole one ("" for one that is), and what it cost."""
         response = await self._retrying(litellm, lambda: self._call(litellm, provider, messages, options))
-        content = (response.choices[0].message.content if response.choices else "") or ""
+        content = plain((response.choices[0].message.content if response.choices else "") or "")
         known = providers.spent(litellm, self._model, getattr(response, "usage", None))
         reason = response.choices[0].finish_reason if response.choices else None
         return content, unfinished(reason), known or await self._counted(litellm, messages, content)

@@ -7,6 +7,7 @@ from typing import Any
 
 from leadline.errors import ChatInterrupted
 from leadline.models.base import ChatDelta, ChatUsage
+from leadline.models.plain import PlainStream, plain
 from leadline.models.thinking import Shown, ThinkingFilter
 
 
@@ -19,24 +20,32 @@ class StreamedReply:
         self.usage: ChatUsage | None = None
         self.received: list[str] = []
         self._most = most
+        self._plain = PlainStream()
+        self._begun = False
 
     def take(self, chunk: Any, usage: ChatUsage | None) -> ChatDelta | None:
         """What of this chunk can be shown."""
         text, reason = delta_of(chunk)
+        text = self._plain.feed(text)
         self.finish, self.usage = reason or self.finish, usage or self.usage
         if said := text or thought_of(chunk):
             self.received.append(said)
         if len(self.received) > self._most:
             raise ChatInterrupted("The model went on and on, past the length it was given.")
-        return _piece(self.thinking.feed(text)) if text else None
+        return self._piece(self.thinking.feed(text)) if text else None
 
     def rest(self) -> ChatDelta | None:
         """What was held back to the end."""
-        return _piece(self.thinking.flush())
+        held, last = self.thinking.feed(self._plain.flush()), self.thinking.flush()
+        before = "" if last.restart else held.text
+        return self._piece(Shown(before + last.text, held.restart or last.restart))
 
-
-def _piece(shown: Shown) -> ChatDelta | None:
-    return ChatDelta(shown.text, restart=shown.restart) if shown.text or shown.restart else None
+    def _piece(self, shown: Shown) -> ChatDelta | None:
+        """Without the blanks that stand before a reply, as they do behind its thinking."""
+        begun = self._begun and not shown.restart
+        text = shown.text if begun else shown.text.lstrip()
+        self._begun = begun or bool(text)
+        return ChatDelta(text, restart=shown.restart) if text or shown.restart else None
 
 
 def delta_of(chunk: Any) -> tuple[str, str | None]:
@@ -57,7 +66,7 @@ def unfinished(reason: str | None) -> str:
 
 def thought_of(chunk: Any) -> str:
     """What a provider sends of the model's thinking beside the reply: paid for, never shown."""
-    return str(getattr(chunk.choices[0].delta, "reasoning_content", None) or "") if chunk.choices else ""
+    return plain(str(getattr(chunk.choices[0].delta, "reasoning_content", None) or "")) if chunk.choices else ""
 
 
 def invented_finish(chunks: Any) -> bool:
