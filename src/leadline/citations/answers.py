@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from leadline.citations.asides import adds_something, admits_gap
 from leadline.citations.markers import clean_answer
 from leadline.citations.meaning import Meaning
-from leadline.citations.no_answer import says_no_answer
 from leadline.citations.rules import MAX_SENTENCE_CHARS, Problem, check_sentence, content_terms, stands_in
 from leadline.citations.sentences import Sentence, answer_sentences
 from leadline.citations.spans import NEAR, Span, best_span, block_context, shown, standing
@@ -73,7 +73,7 @@ def check_answer(
     text, unknown = clean_answer(answer, {block["n"] for block in evidence})
     problems = [Problem("unknown_source", f"[{n}]") for n in unknown]
     sentences = answer_sentences(text, _language(text, evidence))
-    claims = [s for s in sentences if s.claim and not says_no_answer(s.text)]
+    claims = [s for s in sentences if _claims(s, evidence, question)]
     if not claims:
         return AnswerCheck(text, [], "no_answer", problems)
     checked = [_check(claim, evidence, question, meaning) for claim in claims]
@@ -82,6 +82,19 @@ def check_answer(
     grounded = all(c.verified for c in checked)
     final, placed = _with_marks(text, checked)
     return AnswerCheck(final, citations, "grounded" if grounded else "ungrounded", problems, placed)
+
+
+def _claims(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str) -> bool:
+    """Whether the sentence is to be checked. A line that looks harmless is, where it adds something or is denied."""
+    if len(sentence.text) > MAX_SENTENCE_CHARS:
+        return True
+    if sentence.claim:
+        return not admits_gap(sentence.text, question)
+    if sentence.numbers or adds_something(sentence.text, question, [shown(block) for block in evidence]):
+        return True
+    if sentence.text.endswith(("?", "？")) or len(content_terms(sentence.text)) < _SHORT:
+        return False
+    return any(p.kind in ("negation", "opposite") for p in _check(sentence, evidence, question, None).problems)
 
 
 def _language(text: str, evidence: Sequence[EvidenceBlock]) -> str:
