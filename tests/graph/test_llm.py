@@ -249,3 +249,14 @@ async def test_characters_that_cannot_be_written_do_no_harm(ask: Any, deps: Any,
     run = await ask_llm(ask, deps)
     assert run.result["status"] == "answered"
     json.dumps([run.result, run.events], ensure_ascii=False, default=str).encode()
+
+
+@pytest.mark.parametrize("reply", [f"NO_ANSWER. {GOOD}", f"{GOOD} NO_ANSWER", f"NO_ANSWER\n\n{GOOD}"])
+async def test_no_answer_within_a_reply_is_never_shown(
+    ask: Any, deps: Any, chat_server: ChatServer, reply: str
+) -> None:
+    """An LLM that gives an answer with the word before or behind it: neither the stream nor the answer has the word."""
+    chat_server.script(Reply(tuple(reply)))
+    run = await ask_llm(ask, deps)
+    assert "".join(event["text"] for event in run.of("token")) == GOOD
+    assert (run.result["status"], run.result["answer"]) == ("answered", GOOD)

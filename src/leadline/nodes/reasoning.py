@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from langgraph.runtime import Runtime
 
-from leadline.citations import NO_ANSWER, MarkerStream
+from leadline.citations import MarkerStream
 from leadline.config import RunContext
 from leadline.errors import ChatInterrupted, ContextTooLong, ModelError
 from leadline.events import RetractEvent, TokenEvent
@@ -25,6 +25,7 @@ from leadline.nodes.asking import (
 )
 from leadline.nodes.extractive import SentenceScorer, as_answer, quotes_for
 from leadline.nodes.progress import degrade, emit
+from leadline.nodes.silence import WithoutNoAnswer
 from leadline.nodes.wording import small_talk
 from leadline.prompts import answer_prompt
 from leadline.state import EvidenceBlock, RAGState, RAGUpdate, Usage, add_usage
@@ -132,29 +133,25 @@ async def _fitting(
 async def _stream(question: str, evidence: Sequence[EvidenceBlock], draft: "_Draft", model: ChatModel) -> ChatUsage:
     """Streams the reply piece by piece into the run and into the draft.
 
-    Marks of no evidence are left out, and a reply that says only NO_ANSWER is never shown: it stands for an empty one.
+    Marks of no evidence are left out, and NO_ANSWER is never shown: alone it stands for an empty reply.
     """
     messages = answer_prompt(question, [block for block in evidence if block["sentences"]])
     await refuse_too_long(model, messages)
     show_prompt(draft.runtime, "reasoning", model, messages)
     numbers = {block["n"] for block in evidence if block["sentences"]}
     markers = MarkerStream(numbers)
-    spent, held = ChatUsage(), ""
+    spent, silent = ChatUsage(), WithoutNoAnswer()
     async for delta in model.stream(messages):
         if delta.restart:
             draft.forget("What was shown was what the model thought before its answer.")
-            markers, held = MarkerStream(numbers), ""
-        held += markers.feed(delta.text)
-        if not NO_ANSWER.startswith(held.strip()):
-            held = draft.add(held)
+            markers, silent = MarkerStream(numbers), WithoutNoAnswer()
+        draft.add(silent.feed(markers.feed(delta.text)))
         if delta.finish_reason in CUT_SHORT:
             reason = f"{model.name} stopped before its end: {delta.finish_reason}."
             raise ChatInterrupted(reason, usage=usage_of(delta.usage))
         if delta.finish_reason:
             spent = delta.usage
-    held += markers.flush()
-    if held.strip().rstrip(".") != NO_ANSWER or draft.text:
-        draft.add(held)
+    draft.add(silent.feed(markers.flush()) + silent.flush())
     return spent
 
 
@@ -166,12 +163,11 @@ class _Draft:
         self.text = ""
         self.refused = Usage()
 
-    def add(self, text: str) -> str:
-        """Shows the text. Returns what is left to show: nothing."""
+    def add(self, text: str) -> None:
+        """Shows the text."""
         if text:
             self.text += text
             emit(self.runtime, TokenEvent(text=text))
-        return ""
 
     def forget(self, reason: str) -> None:
         """Takes back what was shown, if anything was."""
