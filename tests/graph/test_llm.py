@@ -121,7 +121,7 @@ async def test_an_answer_is_said_once(ask: Any, deps: Any, chat_server: ChatServ
     assert not any(word in str(run.events) for word in ("JUDGE", "COMPRESS", "REWRITE"))
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize("reason", ["length", "content_filter", "tool_calls"])
 async def test_a_reply_that_was_cut_off_is_interrupted(
     ask: Any, deps: Any, chat_server: ChatServer, reason: str
 ) -> None:

@@ -333,6 +333,20 @@ async def test_the_price_is_that_of_the_response(chat_server: Any) -> None:
     assert (await collect(model))[2].cost == pytest.approx(11 * 0.15e-6 + 7 * 0.6e-6)
 
 
+@pytest.mark.parametrize("usage", [(-5000, 7), (11, -7), (-1, -1)])
+async def test_tokens_below_zero_are_counted_here(chat_server: Any, usage: tuple[int, int]) -> None:
+    """No server gives budget back: what can't be is as if nothing was said."""
+    chat_server.script(says("Ten euros [1].", usage=usage))
+    _, _, spent = await collect(local(chat_server))
+    assert spent.prompt_tokens > 3
+    assert spent.completion_tokens > 1
+    assert spent.cost == 0
+    chat_server.script(says(YES, usage=usage))
+    _, spent = await local(chat_server).structured(ASK, Verdict)
+    assert spent.prompt_tokens > 3
+    assert spent.completion_tokens > 1
+
+
 async def test_a_rate_limit_says_how_long_to_wait(chat_server: Any) -> None:
     """The provider's own pause is kept; one that is longer than anybody waits ends the call at once."""
     chat_server.script(Reply(status=429, headers=(("Retry-After", "0.3"),)), says("ten"))

@@ -4,6 +4,7 @@ Knows no prompt and sends nothing.
 """
 
 import functools
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -115,12 +116,16 @@ def priced(litellm: Any, model: str) -> Mapping[str, Any]:
 
 
 def spent(litellm: Any, model: str, usage: Any) -> ChatUsage | None:
-    """The usage of a response; None where it has none. Money as the provider says, else by LiteLLM's prices."""
+    """The usage of a response; None where it has none that can be. Money as the provider says, else by LiteLLM's
+    prices.
+    """
     if usage is None:
         return None
     prompt, completion = int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)
+    if prompt < 0 or completion < 0:
+        return None  # below zero it would give budget back
     told = getattr(usage, "cost", None)
-    if isinstance(told, int | float) and not isinstance(told, bool):
+    if isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told < math.inf:
         return ChatUsage(prompt, completion, float(told))
     return ChatUsage(prompt, completion, _cost(litellm, model, usage_object=usage))
 

@@ -18,8 +18,8 @@ from leadline.state import Usage
 OpenChat = Callable[[str], Awaitable[ChatModel]]
 # A question or a query longer than this is no reply to what was asked.
 MAX_LINE_CHARS = 1000
-# Finish reasons that end a reply in the middle.
-CUT_SHORT = frozenset({"length", "content_filter"})
+# Finish reasons of a reply that is none, or not all of it: no tools are offered.
+CUT_SHORT = frozenset({"length", "content_filter", "tool_calls", "function_call"})
 # What is left of a model's window for its reply, and at most half of that window.
 REPLY_TOKENS = 1000
 _MESSAGE_TOKENS = 8
