@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leadline.citations.asides import adds_something, admits_gap
-from leadline.citations.markers import clean_answer
+from leadline.citations.markers import clean_answer, parse_markers
 from leadline.citations.meaning import Meaning
 from leadline.citations.rules import MAX_SENTENCE_CHARS, Problem, check_sentence, content_terms, stands_in
 from leadline.citations.sentences import Sentence, answer_sentences
@@ -54,6 +54,7 @@ class _Checked:
     sentence: Sentence
     spans: tuple[Span, ...]
     problems: tuple[Problem, ...]
+    marks: tuple[int, ...] = ()  # those that it keeps, or gets
 
     @property
     def verified(self) -> bool:
@@ -65,8 +66,8 @@ def check_answer(
 ) -> AnswerCheck:
     """Checks every sentence of `answer` that claims something against the evidence it was written from.
 
-    A sentence that cites must be supported by the places it cites, together; one that doesn't may be supported by
-    any one passage. `question` completes answers of a word or two. `meaning` may say that a place says the same in
+    A sentence that cites must be supported by the places it cites, together, or else, like one that doesn't cite, by
+    any one passage, which its mark then leads to; marks of places that support nothing are dropped. `question` completes answers of a word or two. `meaning` may say that a place says the same in
     other words; figures, dates, names, negations and quotations must agree all the same. Tens of milliseconds a
     sentence, and a model call for one in other words: run it in a thread. Raises what `meaning` raises.
     """
@@ -111,26 +112,45 @@ def _check(sentence: Sentence, evidence: Sequence[EvidenceBlock], question: str,
         return _Checked(sentence, (), (Problem("coverage", "too long to be checked", sentence.text),))
     claim = _complete(sentence.text, question, evidence)
     cited = [block for block in evidence if block["n"] in sentence.numbers]
-    spans = [best_span(claim, block) for block in cited or evidence]
+    kept, problems = _support(claim, cited or evidence, meaning, together=bool(cited))
+    denied = any(p.kind in ("negation", "opposite") for p in problems)
+    if cited and problems and not denied and len(cited) < len(evidence):
+        # A right sentence under a wrong number. What the cited place denies, no other passage puts right.
+        places, others = _support(claim, evidence, meaning, together=False)
+        kept, problems = (places[:1], ()) if not others else (kept, problems)
+    if not cited and problems:
+        kept = ()
+        problems = [p for p in problems if p.kind != "coverage"] or [Problem("coverage", "no passage says this")]
+    marks = tuple(span.block["n"] for span in kept)
+    return _Checked(sentence, tuple(kept), tuple(replace(p, sentence=sentence.text) for p in problems), marks)
+
+
+def _support(
+    claim: str, blocks: Sequence[EvidenceBlock], meaning: Meaning | None, *, together: bool
+) -> tuple[Sequence[Span], Sequence[Problem]]:
+    """The places that support the claim, and what is wrong with it there; `together`: several may say a part each."""
+    spans = [best_span(claim, block) for block in blocks]
     if not spans:
-        return _Checked(sentence, (), (Problem("coverage", "there is no evidence", sentence.text),))
+        return (), (Problem("coverage", "there is no evidence"),)
     near = max(span.share for span in spans) * NEAR
     places = standing([span for span in spans if span.share >= near])
     best = min(places, key=lambda s: (len(s.problems), -s.share, s.block["n"]))
     problems: Sequence[Problem] = best.problems
-    if len(cited) > 1 and problems:
+    shared = together and len(spans) > 1 and bool(problems)
+    if shared:
         # A sentence may draw on several places, none of which says all of it.
-        together = "\n".join(span.quote for span in spans)
-        problems = check_sentence(claim, together, context="\n".join(block_context(block) for block in cited))
+        quotes = "\n".join(span.quote for span in spans)
+        problems = check_sentence(claim, quotes, context="\n".join(block_context(block) for block in blocks))
     if meaning is not None and _in_other_words(problems):
         same = _same_meaning(claim, [best, *(p for p in places if p is not best)], meaning)
         if same is not None:
-            best, problems = replace(same, problems=()), ()
+            best, problems, shared = replace(same, problems=()), (), False
             spans = [best if span is same else span for span in spans]
-    kept = tuple(spans) if cited else (() if problems else (best,))
-    if not cited and problems:
-        problems = [p for p in problems if p.kind != "coverage"] or [Problem("coverage", "no passage says this")]
-    return _Checked(sentence, kept, tuple(replace(p, sentence=sentence.text) for p in problems))
+    if not together:
+        return (best,), problems
+    if not problems and not shared:  # one says all of it, so a mark of one that says something else only misleads
+        spans = [s for s in spans if s is best or not s.problems or (_in_other_words(s.problems) and s.share >= near)]
+    return spans, problems
 
 
 def _in_other_words(problems: Sequence[Problem]) -> bool:
@@ -191,10 +211,29 @@ def _with_marks(text: str, checked: Sequence[_Checked]) -> tuple[str, tuple[Clai
 
 
 def _marked(shown: str, item: _Checked) -> str:
-    if item.sentence.numbers or not item.spans:
+    if item.sentence.numbers:
+        return _remarked(shown, item.marks) if item.verified and item.marks else shown
+    if not item.spans:
         return shown
     at = len(shown)
     while at > 0 and shown[at - 1] in _STOPS + _CLOSERS:
         at -= 1
     blank = " " if shown[at - 1 : at].isascii() else ""
     return f"{shown[:at]}{blank}[{item.spans[0].block['n']}]{shown[at:]}"
+
+
+def _remarked(shown: str, marks: Sequence[int]) -> str:
+    """The sentence with these marks only; where it has none of them, they stand in the place of its first."""
+    found = [m for m in parse_markers(shown) if m.numbers]
+    if not any(n in marks for m in found for n in m.numbers):
+        first = found[0] if found else None
+        return (
+            _remarked(f"{shown[: first.start]}{''.join(f'[{n}]' for n in marks)}{shown[first.end :]}", marks)
+            if first
+            else shown
+        )
+    for mark in reversed(found):
+        if not set(mark.numbers).intersection(marks):
+            before, behind = shown[: mark.start], shown[mark.end :]
+            shown = f"{before}{behind}" if behind.startswith("[") else f"{before.rstrip(' ')}{behind}".lstrip(" ")
+    return shown
