@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from tests.servers.chat_server import Reply, says
 
 from leadline.errors import ChatFailed, ChatInterrupted, ConfigError, ContextTooLong
-from leadline.models import chat
+from leadline.models import chat, providers
 from leadline.models.base import ChatLimits, ChatUsage
 from leadline.models.chat import LiteLLMChat
 from leadline.models.replies import parse_reply
@@ -331,6 +332,15 @@ async def test_the_price_is_that_of_the_response(chat_server: Any) -> None:
     chat_server.script(says("ten"))
     model = LiteLLMChat("openai/gpt-4o-mini", api_base=chat_server.url, timeout_s=10)
     assert (await collect(model))[2].cost == pytest.approx(11 * 0.15e-6 + 7 * 0.6e-6)
+
+
+@pytest.mark.parametrize("cost", [-3.0, float("inf"), float("nan")])
+def test_a_price_that_cannot_be_is_not_taken(cost: float) -> None:
+    """LiteLLM's prices stand in for it."""
+    told = providers.spent(
+        providers.library(), "openai/none", SimpleNamespace(prompt_tokens=1, completion_tokens=2, cost=cost)
+    )
+    assert told == ChatUsage(1, 2, 0.0)
 
 
 @pytest.mark.parametrize("usage", [(-5000, 7), (11, -7), (-1, -1)])
