@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.citations import check_answer, parse_markers
+from leadline.citations.unchecked import unchecked_citations
 
 POLICY = (
     "The policy costs 20 EUR a month. It does not cover water damage. "
@@ -172,6 +173,39 @@ def test_a_sentence_may_draw_on_two_places() -> None:
 def test_no_claim_is_no_answer(answer: str) -> None:
     """Nothing said, or said that there is nothing, is an abstention and never grounded."""
     assert check_answer(answer, EVIDENCE, QUESTION).grounding == "no_answer"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "NO_ANSWER. The policy costs 20 EUR a month [1].",
+        "NO_ANSWER\n\nThe policy costs 20 EUR a month [1].",
+        "The policy costs 20 EUR a month [1]. NO_ANSWER",
+        "The policy costs 20 EUR a month [1].\n\n**NO_ANSWER** [1].",
+    ],
+)
+def test_the_token_for_no_answer_never_reaches_the_reader(answer: str) -> None:
+    """A reply that has the token beside a claim is that claim."""
+    check = check_answer(answer, EVIDENCE, QUESTION)
+    assert (check.grounding, check.text) == ("grounded", "The policy costs 20 EUR a month [1].")
+    assert unchecked_citations(answer, EVIDENCE)[0] == "The policy costs 20 EUR a month [1]."
+
+
+@pytest.mark.parametrize(
+    ("answer", "grounding"),
+    [
+        ("No. The policy does not cover water damage [1].", "grounded"),
+        ("Yes. The policy does not cover water damage [1].", "ungrounded"),
+        ("No. The policy covers water damage [1].", "ungrounded"),
+        ("The policy does not cover water damage [1]. No.", "ungrounded"),
+    ],
+)
+def test_a_bare_no_holds_with_its_reason(answer: str, grounding: str) -> None:
+    """Yes or no before a supported sentence holds where that sentence doesn't say the opposite."""
+    check = check_answer(answer, EVIDENCE, "Does the policy cover water damage?")
+    assert check.grounding == grounding
+    if grounding == "grounded":
+        assert check.text == answer
 
 
 def test_an_admitted_gap_beside_a_supported_claim_is_fine() -> None:

@@ -12,13 +12,24 @@ from dataclasses import dataclass, replace
 from leadline.citations.asides import adds_something, admits_gap
 from leadline.citations.markers import clean_answer, parse_markers
 from leadline.citations.meaning import Meaning
-from leadline.citations.rules import MAX_SENTENCE_CHARS, Problem, check_sentence, content_terms, stands_in
+from leadline.citations.negation import negates
+from leadline.citations.no_answer import without_token
+from leadline.citations.rules import (
+    MAX_SENTENCE_CHARS,
+    Problem,
+    check_sentence,
+    content_terms,
+    missing_terms,
+    stands_in,
+)
 from leadline.citations.sentences import Sentence, answer_sentences
 from leadline.citations.spans import NEAR, Span, best_span, block_context, shown, standing
 from leadline.records import Citation, EvidenceBlock, Grounding
 
 _SHORT = 2  # content words; with fewer, a sentence says something only together with its question
+_ANOTHER = 0.5  # of a question's words, the share that a sentence about something else lacks
 _BARE = re.compile(r"\W*(?:yes|no|ja|nein|oui|non|s[ií]|是|不是|はい|いいえ|نعم|لا)\W*", re.IGNORECASE)
+_YES = re.compile(r"\W*(?:yes|ja|oui|s[ií]|是|はい|نعم)\W*", re.IGNORECASE)
 _CLOSERS = "\"'”’»)）]」*_`"
 _STOPS = ".!?。！？…"
 
@@ -67,17 +78,19 @@ def check_answer(
     """Checks every sentence of `answer` that claims something against the evidence it was written from.
 
     A sentence that cites must be supported by the places it cites, together, or else, like one that doesn't cite, by
-    any one passage, which its mark then leads to; marks of places that support nothing are dropped. `question` completes answers of a word or two. `meaning` may say that a place says the same in
-    other words; figures, dates, names, negations and quotations must agree all the same. Tens of milliseconds a
-    sentence, and a model call for one in other words: run it in a thread. Raises what `meaning` raises.
+    any one passage, which its mark then leads to; marks of places that support nothing are dropped. `question`
+    completes answers of a word or two. `meaning` may say that a place says the same in other words; figures, dates,
+    names, negations and quotations must agree all the same. Tens of milliseconds a sentence, and a model call for one
+    in other words: run it in a thread. Raises what `meaning` raises.
     """
-    text, unknown = clean_answer(answer, {block["n"] for block in evidence})
+    text, unknown = clean_answer(without_token(answer), {block["n"] for block in evidence})
     problems = [Problem("unknown_source", f"[{n}]") for n in unknown]
     sentences = answer_sentences(text, _language(text, evidence))
     claims = [s for s in sentences if _claims(s, evidence, question)]
     if not claims:
         return AnswerCheck(text, [], "no_answer", problems)
     checked = [_check(claim, evidence, question, meaning) for claim in claims]
+    checked = [_with_reason(c, behind, question) for c, behind in zip(checked, [*checked[1:], None], strict=True)]
     problems += [p for c in checked for p in c.problems]
     citations = [_citation(c, span) for c in checked for span in c.spans]
     grounded = all(c.verified for c in checked)
@@ -151,6 +164,19 @@ def _support(
     if not problems and not shared:  # one says all of it, so a mark of one that says something else only misleads
         spans = [s for s in spans if s is best or not s.problems or (_in_other_words(s.problems) and s.share >= near)]
     return spans, problems
+
+
+def _with_reason(checked: _Checked, behind: _Checked | None, question: str) -> _Checked:
+    """A bare yes or no holds with the supported sentence behind it, if that answers the question the same way."""
+    bare = checked.sentence
+    if not _BARE.fullmatch(bare.text) or bare.numbers or behind is None or not behind.verified:
+        return checked
+    said, asked = behind.sentence.text, content_terms(question)
+    missing = missing_terms(asked, said)
+    other = not missing and (negates(said) == negates(question)) != bool(_YES.fullmatch(bare.text))
+    if other or len(missing) > _ANOTHER * len(asked):
+        return checked
+    return replace(checked, spans=(), problems=())
 
 
 def _in_other_words(problems: Sequence[Problem]) -> bool:

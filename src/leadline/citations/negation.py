@@ -70,6 +70,11 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
     return ""
 
 
+def negates(text: str) -> bool:
+    """Whether the text has a negation."""
+    return bool(_cues(text))
+
+
 def _implied_near(scope: tuple[str, ...], text: str, words: frozenset[str], terms: Callable[[str], list[str]]) -> bool:
     """Whether the text denies what the scope begins with by a word of its own, near it and not in the sentence."""
     near = [part for part in _PART.split(text) if scope[0] in terms(part)]

@@ -37,6 +37,18 @@ _PHRASES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+# With the blanks and signs around it and the marks behind it.
+_TOKEN = re.compile(
+    rf"[ \t]*[*`\"'(]{{0,2}}(?<![A-Za-z0-9_]){NO_ANSWER}(?![A-Za-z0-9_])[*`\"')]{{0,2}}"
+    r"(?: ?\[\d{1,3}\]){0,3}[.:;,!]?"
+)
+
+
+def without_token(answer: str) -> str:
+    """The answer without the token in it; an answer that is nothing but the token stays as it is."""
+    rest = _TOKEN.sub("", answer)
+    return rest.strip() if rest != answer and any(c.isalnum() for c in rest) else answer
+
 
 def says_no_answer(sentence: str) -> bool:
     """Whether the sentence says that there is no answer in the documents, or is the token NO_ANSWER."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from leadline.citations.markers import clean_answer
+from leadline.citations.no_answer import without_token
 from leadline.citations.sentences import answer_sentences
 from leadline.records import Citation, EvidenceBlock
 
@@ -11,7 +12,7 @@ def unchecked_citations(answer: str, evidence: Sequence[EvidenceBlock]) -> tuple
     """The answer with only those marks that lead somewhere, and where: to the sentence itself if the passage has it
     word for word, else to the first sentence of the passage that the writer saw."""
     blocks = {block["n"]: block for block in evidence if block["sentences"]}
-    text, _ = clean_answer(answer, set(blocks))
+    text, _ = clean_answer(without_token(answer), set(blocks))
     citations = [
         _citation(sentence.text, blocks[n])
         for sentence in answer_sentences(text, "en")
