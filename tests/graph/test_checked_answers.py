@@ -139,6 +139,15 @@ async def test_a_draft_that_broke_off_is_not_mended(ask: Any, deps: Any, chat_se
     assert (run.result["status"], len(chat_server.requests)) == ("interrupted", 1)
 
 
+async def test_a_draft_whose_sentence_is_whole_but_broke_off_is_unverified(
+    ask: Any, deps: Any, chat_server: ChatServer
+) -> None:
+    """A break right behind a supported sentence looks like an end, and is none."""
+    chat_server.script(Reply((GOOD,), finish=None, end="close"))
+    run = await ask_llm(ask, deps)
+    assert (run.result["status"], run.result["verdict"]["grounding"]) == ("interrupted", "unverified")
+
+
 async def test_the_critic_is_asked_only_where_wanted(ask: Any, deps: Any, chat_server: ChatServer) -> None:
     """Off by default; on, it sees the writer's evidence, and a good verdict changes nothing."""
     chat_server.script(by_prompt(answer=says(GOOD), critic=judging(True)))

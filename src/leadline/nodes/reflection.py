@@ -133,7 +133,10 @@ async def _checked(
         text, cited = unchecked_citations(answer, state.get("evidence", []))
         return Checked(text, tuple(cited), "unverified", sign), Usage(), [degrade(runtime, "critic", error)], []
     found = done.check
-    checked = Checked(found.text, tuple(found.citations), done.grounding, sign, done.changes)
+    # What was written may be supported; what was to come is not known.
+    broken = state.get("draft_status") == "interrupted" and done.grounding == "grounded"
+    grounding: Grounding = "unverified" if broken else done.grounding
+    checked = Checked(found.text, tuple(found.citations), grounding, sign, done.changes)
     return checked, done.usage, done.degraded, done.limits
 
 
