@@ -209,3 +209,13 @@ def test_the_same_in_another_form_passes(sentence: str, span: str) -> None:
 def test_the_opposite_in_like_words_fails(sentence: str, span: str, kind: str) -> None:
     """One season, direction, weekday or century for another, though every other word agrees."""
     assert kind in kinds(sentence, span, "Super Bowl 50")
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [("5 mcg", "5 mg"), ("16 mA", "16 amps"), ("3 GHz", "3 MHz"), ("40 hectares", "40 acres"), ("12 kV", "12 V")],
+)
+def test_the_same_figure_in_another_unit_is_another_amount(said: str, place: str) -> None:
+    """A unit that both name must be the same, whatever way it is written."""
+    assert [p.kind for p in check_sentence(f"The limit is {said}.", f"The limit is {place}.")] == ["number"]
+    assert check_sentence("The dose is 5 µg.", "The dose is 5 mcg.") == []
