@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import ConfigError, UnreadableFile
-from leadline.ingest.files import iter_files
+from leadline.ingest.files import DATA_FOLDER, iter_files
+from leadline.knowledge.places import INDEXES
+from leadline.stores.catalog import FILE_NAME
 
 
 def write(root: Path, *names: str) -> None:
@@ -29,6 +31,17 @@ def test_hidden_and_unsupported_files_are_passed_over(tmp_path: Path) -> None:
 
     assert [uri for _, uri in iter_files([tmp_path])] == ["ok.txt"]
     assert [uri for _, uri in iter_files([tmp_path / "photo.png"])] == ["photo.png"]
+
+
+def test_a_data_folder_among_the_documents_is_passed_over(tmp_path: Path) -> None:
+    """What Leadline keeps about documents is not a document, also where its folder isn't hidden."""
+    (tmp_path / "kept" / "indexes").mkdir(parents=True)
+    (tmp_path / "kept" / "catalog.db").touch()
+    (tmp_path / "kept" / "indexes" / "meta.txt").write_text("x", encoding="utf-8")
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "a.txt").write_text("x", encoding="utf-8")
+    assert [uri for _, uri in iter_files([tmp_path])] == ["indexes/a.txt"]
+    assert DATA_FOLDER == (FILE_NAME, INDEXES)
 
 
 def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:

@@ -42,6 +42,18 @@ def test_at_most_three_and_only_positive_ones(passage: Any) -> None:
     assert quotes_for("q", evidence, Given(-1, -1, -1, 0.0, float("inf"))) == []
 
 
+def test_another_season_is_no_answer(passage: Any) -> None:
+    """A sentence on summer, however well it matches, doesn't say what is so in winter; its heading may name that."""
+    fee = block(passage, 1, "The harbour fee is 25 euros a day in summer.", "In winter boats pay 12 euros a day.")
+    asked = "How much is the harbour fee in winter?"
+    assert texts(quotes_for(asked, [fee], Given(4, 1))) == ["In winter boats pay 12 euros a day."]
+    assert texts(quotes_for("How much is the harbour fee?", [fee], Given(4, 1)))[0].endswith("summer.")
+    under = block(passage, 1, "Unlike in summer, boats pay 12 euros.", headings=["Fees in winter"])
+    assert len(quotes_for(asked, [under], Given(4))) == 1
+    closed = block(passage, 1, "The shop is closed on Sundays.")
+    assert len(quotes_for("Is the shop open on Sunday?", [closed], Given(4))) == 1
+
+
 def test_order_of_the_passages_not_of_the_logits(passage: Any) -> None:
     """Quotes stand as they are read: best passage first, then down the text."""
     evidence = [block(passage, 2, "Two says this.", "Two goes on."), block(passage, 1, "One says that.")]

@@ -71,6 +71,15 @@ def _read(text: str) -> tuple[dict[str, frozenset[str]], ...]:
 
 
 _READ = _read(_SETS)
+_OCCASIONS = _read(
+    """spring|summer|autumn fall|winter
+monday mondays|tuesday tuesdays|wednesday wednesdays|thursday thursdays|friday fridays|saturday saturdays|sunday sundays
+january|february|april|june|july|august|september|october|november|december
+morning mornings|afternoon afternoons|evening evenings|night nights nighttime
+frühling|sommer|herbst|winter
+montag montags|dienstag dienstags|mittwoch mittwochs|donnerstag donnerstags|freitag freitags|samstag samstags
+|sonntag sonntags"""
+)
 _WORD = re.compile(r"[^\W\d_]+")
 _RATE = re.compile(
     r"\b(?:an?|per|each|every|pro|par)[ ](?P<unit>year|annum|month|week|day|hour|minute|second|jahr|monat|woche|tag)\b"
@@ -95,13 +104,23 @@ _DID = re.compile(rf"{_WHO} (?<!['’]s )(?:(?:first|later|also|originally) )?(?
 
 def contradicted(sentence: str, text: str) -> str:
     """The word of `sentence` in whose place `text` has another of its set and never that one; "" if none."""
+    other = _other_of_a_set(sentence, text, _READ)
+    return other or _other_rate(sentence, text) or _other_limit(sentence, text) or _other_agent(sentence, text)
+
+
+def of_another_occasion(question: str, text: str) -> bool:
+    """Whether `question` names a season, weekday, month or time of the day, and `text` only others of its kind."""
+    return bool(_other_of_a_set(question, text, _OCCASIONS))
+
+
+def _other_of_a_set(sentence: str, text: str, sets: tuple[dict[str, frozenset[str]], ...]) -> str:
     said, there = _words(sentence), _words(text)
-    for meanings in _READ:
+    for meanings in sets:
         for word in said:
             same = meanings.get(word)
             if same and there.isdisjoint(same) and said & there.intersection(meanings) != there.intersection(meanings):
                 return word
-    return _other_rate(sentence, text) or _other_limit(sentence, text) or _other_agent(sentence, text)
+    return ""
 
 
 def _words(text: str) -> set[str]:

@@ -11,14 +11,18 @@ from pathlib import Path
 from leadline.errors import ConfigError, UnreadableFile
 from leadline.ingest.loaders import is_supported
 
+# What a data folder holds; named here again, since importing the catalog takes a while.
+DATA_FOLDER = ("catalog.db", "indexes")
+
 
 def iter_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """The files to ingest under `paths`, each with its URI, in the order of `paths` and sorted inside each folder.
 
     A file given by name comes whatever its suffix, so that its refusal is seen; in a folder only supported ones come.
     The URI is the path relative to the folder given, with `/`; for a file given by name, its name. Hidden files and
-    folders are skipped, and so are links that lead out of the folder. Raises UnreadableFile, before the first file,
-    for a path that isn't there, and ConfigError when two files would share a URI: one would replace the other.
+    folders are skipped, data folders of Leadline too, and so are links that lead out of the folder. Raises
+    UnreadableFile, before the first file, for a path that isn't there, and ConfigError when two files would share a
+    URI: one would replace the other.
     """
     roots = [*paths]
     for root in roots:
@@ -61,6 +65,9 @@ def _walk(root: Path) -> Iterator[tuple[Path, str]]:
 def _visible(root: Path) -> Iterator[Path]:
     """What stands in a folder and those below it, but for what is hidden."""
     for folder, folders, names in os.walk(root):  # links to folders are not followed
+        if {*DATA_FOLDER} <= {*names, *folders}:  # of Leadline: its files are no documents
+            folders.clear()
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith("."):

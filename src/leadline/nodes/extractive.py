@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from leadline.citations.contrasts import of_another_occasion
 from leadline.citations.markers import clean_answer
 from leadline.ranking import is_scored
 from leadline.state import EvidenceBlock
@@ -46,7 +47,8 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
 
     A sentence says little without the headings it stands under, so its sign is that of both together; among those of
-    a list or a table, whose headings are the same, what they say by themselves decides too.
+    a list or a table, whose headings are the same, what they say by themselves decides too. What is said of another
+    season, weekday, month or time of the day than the question names is no answer to it.
     Two batched model calls, one without headings: run it in a thread. Raises ModelError.
     """
     possible = list(_quotable(evidence))
@@ -59,8 +61,8 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     alone = signs if plain_texts == under else scorer.score_sentences(question, plain_texts)
     scored = [
         Quote(quote.n, quote.start, quote.text, (float(sign) + float(plain)) / 2)
-        for quote, sign, plain in zip(possible, signs, alone, strict=True)
-        if is_scored(sign) and sign > 0 and is_scored(plain)
+        for quote, whole, sign, plain in zip(possible, under, signs, alone, strict=True)
+        if is_scored(sign) and sign > 0 and is_scored(plain) and not of_another_occasion(question, whole)
     ]
     best = _best(_naming(question, scored, headings))
     order = {block["n"]: place for place, block in enumerate(evidence)}
