@@ -4,6 +4,7 @@ Knows how a part is switched off and how a question is asked unattended. Doesn't
 """
 
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from leadline.models.base import Reranker
 from leadline.ranking import is_scored
 
 FULL = "full"
+log = logging.getLogger(__name__)
+
 # Above any logit, so that the order stays and every sign is positive.
 LIFT = 1000.0
 
@@ -146,7 +149,8 @@ async def _outcome(asked: Asked, ask: Callable[[str], Awaitable[Any]]) -> Outcom
     begun = time.perf_counter()
     try:
         return outcome(asked, await ask(asked.text), time.perf_counter() - begun)
-    except Exception:  # noqa: BLE001 - counted as what it is, a question without an answer
+    except Exception as error:  # noqa: BLE001 - counted as what it is, a question without an answer
+        log.warning("No answer to %r: %s: %s", asked.text[:80], type(error).__name__, error)
         return Outcome(asked.answerable, failed=True, seconds=time.perf_counter() - begun)
 
 
