@@ -99,12 +99,13 @@ class Pass(TypedDict):
     """One search that was made; a retry must differ from all of them.
 
     `hops` are names of the passage `hops_from` that were searched for, each by itself. A search for names alone has
-    them as its query.
+    them as its query. `web_query` is what was sent to the web's search engine; where it is missing, nothing was.
     """
 
     query: str
     width: int
     sources: list[str]
+    web_query: NotRequired[str]
     hops: NotRequired[list[str]]
     hops_from: NotRequired[str]
 
@@ -194,7 +195,8 @@ class RunRecord(TypedDict):
     `library` tells the documents' catalog from every other. `settings` are those of the installation that retrieval
     depends on, `settings_hash` tells them from others; `knobs` are the run's own. `passes` are the searches in their
     order, `path` what was decided after each; `judged_by` are the questions that the reranker scored against,
-    `zero_point` what was taken off its logits. `sources` is doc_id → what it was.
+    `zero_point` what was taken off its logits. `sources` is doc_id → what it was. `result_hash` is that of the whole
+    result, without itself: one that was edited has another.
     """
 
     format: int
@@ -209,6 +211,7 @@ class RunRecord(TypedDict):
     judged_by: list[str]
     zero_point: float
     sources: dict[str, SourceSeen]
+    result_hash: NotRequired[str]
 
 
 class Usage(TypedDict, total=False):

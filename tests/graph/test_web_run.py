@@ -122,16 +122,32 @@ async def test_a_web_that_refuses_is_degraded_not_fatal(
     search_server.statuses = [429] * 20
     deps = over(garden, **whole_web)
     told: list[str] = []
+    used: list[bool] = []
     calls = 0
     for question in ("When are roses pruned?", "What sun do tomatoes want?", "Does the heap turn every week?"):
         run = await ask(deps, question, web="always", web_consent="yes")
         assert run.result["status"] == "answered"
         assert run.result["degraded"] == ["web"]
+        used.append(run.result["web_used"])
         told += [event["query"] for event in run.of("query") if event["target"] == "web"]
         calls += run.result["usage"].get("web_calls", 0)
     # The first, and one more try; then the engine is left alone, and nothing is said to be sent.
     assert search_server.queries == ["When are roses pruned?"] * 2
     assert (told, calls) == (["When are roses pruned?"], 1)
+    assert used == [True, False, False]
+
+
+async def test_an_engine_that_rests_is_not_escalated_to_twice(
+    ask: Any, over: Any, garden: Any, search_server: Any, whole_web: Any
+) -> None:
+    """Under `auto` the web is tried once a run, also where nothing could be sent; then the run goes its way."""
+    search_server.statuses = [429] * 20
+    deps = over(garden, **whole_web)
+    for used in (True, False):
+        run = await ask(deps, QUESTION, web_consent="yes", max_retries=1)
+        assert (run.result["status"], run.result["degraded"]) == ("abstained", ["web"])
+        assert len(run.of("escalate")) == 1
+        assert run.result["web_used"] is used
 
 
 async def test_old_results_stand_in_for_a_web_that_refuses(
@@ -191,15 +207,22 @@ async def test_no_word_that_a_model_chose_leaves_the_machine(
     said = [HumanMessage("Who owns Globex?"), AIMessage(SECRET), HumanMessage("Where does she live?")]
     context = RunContext(llm="scripted", web=policy, web_consent="yes")
     events: list[Any] = []
-    options: Any = {"context": context, "stream_mode": "custom"}
+    final: Any = {}
+    options: Any = {"context": context, "stream_mode": ["custom", "values"]}
     config: Any = {"recursion_limit": recursion_limit(context)}
-    async for event in build_graph(deps).compile().astream({"messages": said}, config, **options):
-        events.append(event)
+    async for mode, part in build_graph(deps).compile().astream({"messages": said}, config, **options):
+        if mode == "custom":
+            events.append(part)
+        else:
+            final = part
     assert llm.calls > 1
     assert search_server.queries == ["Where does she live? (Globex)"]
     no_secret_in(search_server.recorded)
     shown = [e["query"] for e in events if e["type"] == "escalate" or e.get("target") == "web"]
     assert set(shown) == {"Where does she live? (Globex)"}
+    passes = final["result"]["record"]["passes"]
+    assert [each["web_query"] for each in passes if "web" in each["sources"]] == ["Where does she live? (Globex)"]
+    assert "Where does she live? (Globex)" in final["result"]["queries"]
 
 
 HOSTILE = (

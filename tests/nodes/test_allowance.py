@@ -27,7 +27,7 @@ def test_a_fresh_run_has_both() -> None:
         ({}, {"web": "never"}, ()),
         ({}, {"web_consent": "no"}, ()),
         ({}, {"web_reachable": False}, ()),
-        ({"web_used": True}, {}, ()),
+        ({"passes": [{"query": "q", "width": 10, "sources": ["web"]}]}, {}, ()),
         ({"web_denied": True}, {}, ()),
         ({"usage": {"web_calls": 2}}, {}, ("web_calls",)),
         ({}, {"budgets": Budgets(web_calls=0)}, ("web_calls",)),
@@ -45,11 +45,24 @@ def test_the_web_is_closed_by_policy_consent_use_or_budget(state: Any, knobs: An
         ({"retry_count": 2}, {}),
         ({}, {"max_retries": 0}),
         ({"width": MAX_WIDTH, "passes": [{"query": "q", "width": MAX_WIDTH, "sources": ["documents"]}]}, {}),
+        (
+            {
+                "width": MAX_WIDTH,
+                "passes": [{"query": "q", "width": MAX_WIDTH, "sources": ["documents"], "hops": ["Dana"]}],
+            },
+            {},
+        ),
     ],
 )
 def test_no_retry_without_a_retry_left_or_a_search_not_made(state: Any, knobs: Any) -> None:
     """A retry that would repeat a search is none."""
     assert left(state, **knobs) == Remedies(retry=False, escalate=True)
+
+
+def test_a_search_beside_the_web_is_a_search_of_the_documents() -> None:
+    """Made once, it is not made again without the web."""
+    made = {"query": "q", "width": MAX_WIDTH, "sources": ["documents", "web"]}
+    assert left({"width": MAX_WIDTH, "passes": [made]}) == Remedies(retry=False, escalate=False)
 
 
 def test_spent_time_takes_every_remedy() -> None:

@@ -15,7 +15,8 @@ from leadline.web import WebResult
 
 QUESTION = "What is the capital of France?"
 # The query of a retry holds words of private documents.
-STATE: Any = {"question": QUESTION, "query": "capital France Orla Quist 8841"}
+ASKED = {"query": "capital France Orla Quist 8841", "width": 10, "sources": ["documents", "web"]}
+STATE: Any = {"question": QUESTION, "query": ASKED["query"], "passes": [ASKED]}
 
 
 @dataclass
@@ -105,6 +106,7 @@ async def test_with_consent_the_question_goes_out_and_passages_come_back(bench: 
     assert found["metadata"]["found_by"] == {"web": {"rank": 0, "score": 1.0}}
     assert after["web_used"]
     assert after["usage"] == {"web_calls": 1}
+    assert after["passes"] == [{**ASKED, "web_query": QUESTION}]
 
 
 async def test_nothing_is_sent_without_consent(bench: Any, applied: Any) -> None:
@@ -118,6 +120,7 @@ async def test_nothing_is_sent_without_consent(bench: Any, applied: Any) -> None
     ):
         after = applied(STATE, await web(STATE, bench.runtime(**knobs), search=engine, ask_consent=ask))
         assert after["web_denied"]
+        assert after["passes"] == [ASKED]
     assert engine.asked == []
     assert [event["granted"] for event in bench.of("consent")] == [False, None, False]
     assert bench.of("query") == []
@@ -172,6 +175,7 @@ async def test_a_fresh_search_stands_in_for_a_new_one(bench: Any, applied: Any) 
     assert engine.asked == bench.of("query") == []
     assert "usage" not in after
     assert after["web_used"]
+    assert after["passes"] == [ASKED]
 
 
 async def test_consent_is_needed_for_what_is_kept_too(bench: Any, applied: Any) -> None:
@@ -239,6 +243,50 @@ async def test_the_budget_of_seconds_is_kept(bench: Any, applied: Any) -> None:
     assert time.monotonic() - begun < 5
     assert after["degraded"] == ["web"]
     assert "time was up" in bench.of("degraded")[0]["reason"]
+    assert after["limits"] == ["seconds"]
+
+
+async def test_consent_that_comes_too_late_sends_nothing(bench: Any, applied: Any) -> None:
+    """The budget is named; what is not sent is not said to be."""
+    engine = Engine([PARIS])
+    state = {**STATE, "started_at": time.time() - 10}
+    after = await run(bench, applied, engine, state, knobs={"budgets": {"seconds": 5}})
+    assert engine.asked == bench.of("query") == []
+    assert after["limits"] == ["seconds"]
+    assert not after.get("web_used")
+
+
+class RestingEngine(Engine):
+    """An engine that said a moment ago that it is asked too often."""
+
+    def rest_s(self) -> float:
+        return 30.0
+
+
+async def test_an_engine_that_rests_is_no_web_used(bench: Any, applied: Any) -> None:
+    """Nothing goes out and nothing comes in: the run is without the web, and doesn't say that it used it."""
+    engine = RestingEngine([PARIS])
+    after = await run(bench, applied, engine, before=Before())
+    assert engine.asked == bench.of("query") == []
+    assert after["degraded"] == ["web"]
+    assert not after.get("web_used")
+    assert after["passes"] == [ASKED]
+
+
+async def test_old_passages_are_the_web_used_while_the_engine_rests(bench: Any, applied: Any) -> None:
+    """What the answer may come from is said, though nothing was sent."""
+    after = await run(bench, applied, RestingEngine(), before=Before(Cached((PAGE,), fresh=False)))
+    assert after["web_used"]
+    assert after["candidates"]["web"]
+    assert "web_calls" not in after.get("usage", {})
+
+
+async def test_a_search_that_now_finds_nothing_leaves_the_old_passages(bench: Any, applied: Any) -> None:
+    """They stand in for a web that fails, not for one that says there is nothing."""
+    before = Before(Cached((PAGE,), fresh=False))
+    after = await run(bench, applied, Engine(), read_pages=Pages(PagesRead((), read=1)), before=before)
+    assert after["web_used"]
+    assert "candidates" not in after
 
 
 async def test_a_pasted_text_is_not_sent(bench: Any, applied: Any) -> None:
@@ -248,7 +296,6 @@ async def test_a_pasted_text_is_not_sent(bench: Any, applied: Any) -> None:
     after = await run(bench, applied, engine, state)
     assert engine.asked == bench.of("query") == []
     assert after["degraded"] == ["web"]
-    assert after["web_denied"]
     assert not after.get("web_used")
     assert "usage" not in after
 

@@ -60,7 +60,7 @@ def explain(  # noqa: PLR0913 - one parameter an option
             else:
                 found = await explain(app, question, doc, context, depth=depth)
                 result, code = found.result, _show_found(found, as_json)
-        if web == "always" and result is not None and not result["web_used"]:
+        if web == "always" and result is not None and not (result["web_used"] or "web" in result["degraded"]):
             say("The web was not asked: nobody allowed it. --yes does.", style="yellow", stderr=True)
         return code
 

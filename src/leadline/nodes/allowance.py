@@ -49,14 +49,20 @@ def web_allowed(state: RAGState, context: RunContext) -> bool:
     return web_wanted(state, context) and spent < context.budgets.web_calls
 
 
+def web_tried(state: RAGState) -> bool:
+    """Whether the web was a source of any search of this run, whatever came of it."""
+    return any("web" in search["sources"] for search in state.get("passes", []))
+
+
 def wider(state: RAGState, context: RunContext) -> int:
     """The width of the next search: twice as wide, up to the limit."""
     return min(2 * state.get("width", context.top_k), MAX_WIDTH)
 
 
 def is_new(state: RAGState, search: Pass) -> bool:
-    """Whether this search differs from every one made in this run, in its query, width or sources."""
-    return search not in state.get("passes", [])
+    """Whether the documents were not searched yet for this query, as wide as this, in this run."""
+    made = [earlier for earlier in state.get("passes", []) if "documents" in earlier["sources"]]
+    return all((earlier["query"], earlier["width"]) != (search["query"], search["width"]) for earlier in made)
 
 
 def drafted_before(state: RAGState) -> bool:
@@ -75,7 +81,7 @@ def remedies(state: RAGState, context: RunContext, *, web_reachable: bool, now: 
     """
     same_but_wider = Pass(query=state.get("query", ""), width=wider(state, context), sources=["documents"])
     retry = state.get("retry_count", 0) < context.max_retries and is_new(state, same_but_wider)
-    untried = web_reachable and not state.get("web_used", False) and web_wanted(state, context)
+    untried = web_reachable and not web_tried(state) and web_wanted(state, context)
     escalate = untried and web_allowed(state, context)
     limits = ("web_calls",) if untried and not escalate else ()
     if seconds_left(state, context.budgets, now):

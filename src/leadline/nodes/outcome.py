@@ -63,7 +63,7 @@ def result_of(
         verdict=verdict_of(decision, checked),
         flags=list(decision.flags),
         context=context_rows(state, checked.citations),
-        queries=list(dict.fromkeys(search["query"] for search in state.get("passes", []))),
+        queries=_queries(state),
         web_used=state.get("web_used", False),
         degraded=degraded,
         usage=state.get("usage", {}),
@@ -79,6 +79,12 @@ def result_of(
             "hint": "Run `leadline verify` to see the state of the indexes.",
         }
     return result
+
+
+def _queries(state: RAGState) -> list[str]:
+    """Each text that was searched for, in the documents or the web, once."""
+    passes = state.get("passes", [])
+    return list(dict.fromkeys(query for each in passes for query in (each["query"], each.get("web_query")) if query))
 
 
 def verdict_of(decision: Decision, checked: Checked) -> Verdict:

@@ -19,10 +19,10 @@ from leadline.errors import PageUnavailable, StoreError, WebUnavailable
 from leadline.events import ConsentEvent, QueryEvent
 from leadline.ingest.web_pages import PagesRead, excerpts
 from leadline.knowledge.web_cache import Cached
-from leadline.nodes.allowance import web_allowed, web_wanted
+from leadline.nodes.allowance import time_left, web_allowed, web_wanted
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.web_query import is_too_long, outgoing_query
-from leadline.state import Document, Found, RAGState, RAGUpdate, Usage
+from leadline.state import Document, Found, Pass, RAGState, RAGUpdate, Usage
 from leadline.web import Resting, WebResult, WebSearch, resting
 
 log = logging.getLogger(__name__)
@@ -59,38 +59,48 @@ async def web(
     """Writes what the web has for the question. Not allowed: nothing is sent and `web_denied` says so.
 
     Where the same query was sent not long ago, its passages are taken and nothing is sent. A web that fails is named in
-    `degraded`, with the passages of an older search where there was one. Without `read_pages` the engine's excerpts are
-    the passages.
+    `degraded`, with the passages of an older search where there was one. `web_used` says that the query went out or
+    that passages of the web came in. Without `read_pages` the engine's excerpts are the passages.
     """
-    query = outgoing_query(state)
-    if search is None or not web_allowed(state, runtime.context):
-        spent = search is not None and web_wanted(state, runtime.context)
-        return {"web_denied": True, "limits": ["web_calls"]} if spent else {"web_denied": True}
-    if not await _consented(query, runtime, ask_consent):
+    if search is None:
         return {"web_denied": True}
+    query = outgoing_query(state)
+    if denied := await _denied(state, runtime, query, ask_consent):
+        return denied
     kept = await _kept(before, query)
     if kept is not None and kept.fresh:
-        return _update(kept.passages)
-    if is_too_long(query):
-        error = WebUnavailable(f"A question of {len(query):,} characters is not sent to a search engine.")
-        return {"web_denied": True, "degraded": [degrade(runtime, "web", error)]}
-    stale = kept.passages if kept else ()
-    if isinstance(search, Resting) and (rest := search.rest_s()):
-        return {**_update(stale), "degraded": [degrade(runtime, "web", resting(rest))]}
+        return _found(kept.passages)
+    stale = _found(kept.passages if kept else ())
+    if reason := _not_to_be_sent(query, search):
+        return {**stale, "degraded": [degrade(runtime, "web", reason)]}
+    left = time_left(state, runtime.context.budgets, time.time())
+    if left <= 0:  # a person takes time to consent
+        return {**stale, "limits": ["seconds"]}
     emit(runtime, QueryEvent(query=query, target="web"))
-    sent = Usage(web_calls=1)
+    sent: RAGUpdate = {"web_used": True, "passes": _with_query(state, query), "usage": Usage(web_calls=1)}
     try:
-        async with asyncio.timeout(_seconds_left(state, runtime.context)):
+        async with asyncio.timeout(left) as clock:
             read = await _search_and_read(state, query, runtime.context.top_k, search, read_pages)
     except Exception as error:  # noqa: BLE001 a named degrade point: the run goes on without the web
-        if isinstance(error, TimeoutError):
+        if isinstance(error, TimeoutError) and clock.expired():
             error = WebUnavailable("The run's time was up before the web had answered.")
-        return {**_update(stale), "usage": sent, "degraded": [degrade(runtime, "web", error)]}
+            sent["limits"] = ["seconds"]
+        return {**stale, **sent, "degraded": [degrade(runtime, "web", error)]}
     if read.problems and not read.read:
         told = PageUnavailable(f"No page could be read, so the search engine's excerpts stand in. {read.problems[0]}")
-        return {**_update(read.passages), "usage": sent, "degraded": [degrade(runtime, "web", told)]}
+        return {**sent, **_found(read.passages), "degraded": [degrade(runtime, "web", told)]}
     await _keep(before, query, read.passages)
-    return {**_update(read.passages), "usage": sent}
+    return {**sent, **_found(read.passages)}
+
+
+async def _denied(
+    state: RAGState, runtime: Runtime[RunContext], query: str, ask_consent: AskConsent | None
+) -> RAGUpdate | None:
+    """What the run is told where policy, budget or a person keeps it from the web; None where nothing does."""
+    if not web_allowed(state, runtime.context):
+        spent = web_wanted(state, runtime.context)
+        return {"web_denied": True, "limits": ["web_calls"]} if spent else {"web_denied": True}
+    return None if await _consented(query, runtime, ask_consent) else {"web_denied": True}
 
 
 async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskConsent | None) -> bool:
@@ -115,9 +125,18 @@ async def _search_and_read(
     return await read_pages(state["question"], results, k=k)
 
 
-def _seconds_left(state: RAGState, context: RunContext) -> float:
-    now = time.time()
-    return max(0.0, context.budgets.seconds - (now - state.get("started_at", now)))
+def _not_to_be_sent(query: str, search: WebSearch) -> WebUnavailable | None:
+    """Why the engine is not asked now, though it may be."""
+    if is_too_long(query):
+        return WebUnavailable(f"A question of {len(query):,} characters is not sent to a search engine.")
+    rest = search.rest_s() if isinstance(search, Resting) else 0.0
+    return resting(rest) if rest else None
+
+
+def _with_query(state: RAGState, query: str) -> list[Pass]:
+    """The searches of the run, the last one with what went out for it."""
+    *before, last = state["passes"]
+    return [*before, Pass({**last, "web_query": query})]
 
 
 async def _kept(before: FoundBefore | None, query: str) -> Cached | None:
@@ -136,11 +155,12 @@ async def _keep(before: FoundBefore | None, query: str, passages: Sequence[WebPa
         log.warning("What the web said can't be kept: %s", error)
 
 
-def _update(passages: Sequence[WebPassage]) -> RAGUpdate:
-    update: RAGUpdate = {"web_used": True}
-    if passages:
-        update["candidates"] = {"web": [_document(passage, rank) for rank, passage in enumerate(passages)]}
-    return update
+def _found(passages: Sequence[WebPassage]) -> RAGUpdate:
+    """The passages as candidates, which are the web used; nothing where there are none."""
+    if not passages:
+        return {}
+    documents = [_document(passage, rank) for rank, passage in enumerate(passages)]
+    return {"web_used": True, "candidates": {"web": documents}}
 
 
 def _document(passage: WebPassage, rank: int) -> Document:
