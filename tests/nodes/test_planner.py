@@ -1,5 +1,6 @@
 """The planner node: which question, which way, and a fresh start."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from leadline.errors import ChatFailed
 from leadline.nodes.origins import REMOVED, answer_message
 from leadline.nodes.planner import planner
+from leadline.nodes.spending import metered
 
 
 def chat_of(model: Any) -> Any:
@@ -151,6 +153,19 @@ async def test_a_failing_llm_leaves_the_rule(bench: Any, scripted: Any, applied:
     after = applied(state, await planner(state, bench.runtime(llm="x"), chat=chat_of(model), still_there=all_there))
     assert after["question"] == "Who made it? (Acme Corp)"
     assert after["degraded"] == ["planner"]
+
+
+async def test_a_budget_that_keeps_it_from_the_llm_is_named(bench: Any, scripted: Any, applied: Any) -> None:
+    """The last call is kept for the answer; the rule's question is asked, and why is said, with the node as it runs."""
+    model = scripted(["Who made Acme Corp?"])
+    state: Any = {
+        "messages": [HumanMessage("What is Acme Corp?"), AIMessage("A firm."), HumanMessage("Who made it?")],
+        "limits": ["web_calls"],  # the last run's
+    }
+    node = metered(lambda chat: partial(planner, chat=chat, still_there=all_there), chat_of(model), begins=True)
+    after = applied(state, await node(state, bench.runtime(llm="x", budgets={"llm_calls": 1})))
+    assert (after["question"], after["limits"], model.seen) == ("Who made it? (Acme Corp)", ["llm_calls"], [])
+    assert after["degraded"] == []
 
 
 async def test_a_first_question_costs_no_call(bench: Any, scripted: Any) -> None:

@@ -5,13 +5,14 @@ Knows the conversation. Without an LLM, and whenever the LLM fails, it works by 
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from leadline.config import MAX_QUESTION_CHARS, RunContext
 from leadline.errors import ChatFailed, ModelError, QuestionTooLong
-from leadline.nodes.allowance import llm_allowed
+from leadline.nodes.allowance import llm_limits
 from leadline.nodes.asking import OpenChat, ask_for_line, usage_of_failure
 from leadline.nodes.follow_ups import asks_the_same, standalone_by_rule
 from leadline.nodes.origins import Conversation, StillThere, origins_in, question_in, question_origins, usable
@@ -24,6 +25,20 @@ from leadline.state import Origin, Pass, RAGState, RAGUpdate, Usage
 HISTORY_MESSAGES = 6
 # Of a long one its beginning is enough to know what it is about.
 HISTORY_CHARS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class _Standalone:
+    """A question that can be understood alone, what its words come from beside the person, and what it took.
+
+    `limits` are the budgets that kept the LLM from being asked.
+    """
+
+    text: str
+    made_from: list[Origin] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    degraded: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
 
 async def planner(
@@ -43,20 +58,21 @@ async def planner(
         fresh["messages"] = [*earlier.removed, HumanMessage(asked)]
     if small_talk(asked):
         return {**fresh, "question": asked, "query": asked, "queries": [asked], "route": "direct", "passes": []}
-    question, question_from, usage, degraded = await _standalone(asked, earlier, runtime, chat)
+    question = await _standalone(asked, earlier, runtime, chat)
     context = runtime.context
     sources = ["documents", "web"] if context.web == "always" else ["documents"]
     return {
         **fresh,
-        "question": question,
-        "question_from": question_from,
-        "query": question,
-        "queries": [question],
+        "question": question.text,
+        "question_from": question.made_from,
+        "query": question.text,
+        "queries": [question.text],
         "route": "search",
         "width": context.top_k,
-        "passes": [Pass(query=question, width=context.top_k, sources=sources)],
-        "usage": overwrite(usage),
-        "degraded": overwrite(degraded),
+        "passes": [Pass(query=question.text, width=context.top_k, sources=sources)],
+        "usage": overwrite(question.usage),
+        "degraded": overwrite(question.degraded),
+        "limits": overwrite(question.limits),
     }
 
 
@@ -136,30 +152,29 @@ def _previous(messages: Sequence[AnyMessage]) -> tuple[str | None, list[Origin]]
     return None, []
 
 
-async def _standalone(
-    asked: str, earlier: Conversation, runtime: Runtime[RunContext], chat: OpenChat
-) -> tuple[str, list[Origin], Usage, list[str]]:
-    """The question as it stands alone, what it comes from, what that cost, and what failed."""
+async def _standalone(asked: str, earlier: Conversation, runtime: Runtime[RunContext], chat: OpenChat) -> _Standalone:
+    """By the LLM where the run has one and its budgets allow it, else by rule."""
     previous, known_from = _previous(earlier.messages)
     if previous is None:  # nothing was asked before
-        return asked, [], Usage(), []
-    by_rule = standalone_by_rule(asked, previous)
-    if by_rule == asked:
-        known_from = []
+        return _Standalone(asked)
+    question = standalone_by_rule(asked, previous)
+    by_rule = _Standalone(question, known_from if question != asked else [])
     model_name = runtime.context.llm
-    if not model_name or not llm_allowed(Usage(), runtime.context.budgets, keep_calls=1):
-        return by_rule, known_from, Usage(), []
+    if not model_name:
+        return by_rule
+    if limits := llm_limits(Usage(), runtime.context.budgets, keep_calls=1):
+        return replace(by_rule, limits=limits)
     shown = earlier.messages[-HISTORY_MESSAGES:]
     conversation = "\n".join(f"{message.type}: {_short(message.text)}" for message in shown)
     prompt = render("standalone", question=harmless(asked), conversation=harmless(conversation))
     try:
         question, usage = await ask_for_line(runtime, "planner", await chat(model_name), prompt)
     except ModelError as error:
-        return by_rule, known_from, usage_of_failure(error), [degrade(runtime, "planner", error)]
+        return replace(by_rule, usage=usage_of_failure(error), degraded=[degrade(runtime, "planner", error)])
     if not asks_the_same(question, asked, conversation):
         other = ChatFailed(f"{model_name} asks something else than was asked.")
-        return by_rule, known_from, usage, [degrade(runtime, "planner", other)]
-    return question, origins_in(shown) if question != asked else [], usage, []
+        return replace(by_rule, usage=usage, degraded=[degrade(runtime, "planner", other)])
+    return _Standalone(question, origins_in(shown) if question != asked else [], usage)
 
 
 def _short(text: str) -> str:

@@ -28,3 +28,8 @@ def degrade(runtime: Runtime[RunContext], part: str, error: BaseException) -> st
 def overwrite(value: T) -> T:
     """`value` in place of what a reducer would add it to. LangGraph unwraps it, so the type is the value's."""
     return cast(T, Overwrite(value))
+
+
+def plain(value: T) -> T:
+    """`value` as it was before `overwrite`."""
+    return cast(T, value.value) if isinstance(value, Overwrite) else value

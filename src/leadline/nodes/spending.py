@@ -19,8 +19,8 @@ from leadline.config import Budgets, RunContext
 from leadline.errors import ChatFailed, ModelError
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage
 from leadline.nodes.allowance import llm_limits
-from leadline.nodes.asking import OpenChat, usage_of
-from leadline.nodes.progress import overwrite
+from leadline.nodes.asking import OpenChat, usage_of, usage_of_failure
+from leadline.nodes.progress import overwrite, plain
 from leadline.state import RAGState, RAGUpdate, Usage, add_usage, merge_unique
 
 T = TypeVar("T", bound=BaseModel)
@@ -139,7 +139,7 @@ class BudgetedChat:
                 self._ledger.add(error.usage or Usage())
             raise
         except ModelError as error:
-            self._ledger.add(getattr(error, "usage", None) or Usage(llm_calls=1))
+            self._ledger.add(usage_of_failure(error))
             raise
 
     async def structured(
@@ -154,7 +154,7 @@ class BudgetedChat:
             work = self._model.structured(messages, schema, max_tokens=bound)
             found, usage = await self._ledger.within_time(work, lambda: spent)
         except ModelError as error:
-            self._ledger.add(getattr(error, "usage", None) or Usage(llm_calls=1))
+            self._ledger.add(usage_of_failure(error))
             raise
         self._ledger.add(usage_of(usage))
         return found, usage
@@ -212,8 +212,8 @@ def metered(make: Callable[[OpenChat], Node], open_chat: OpenChat, *, begins: bo
 
 
 def _with_limits(state: RAGState, update: RAGUpdate, ledger: Ledger, *, begins: bool) -> RAGUpdate:
-    if begins:  # its other keys replace what the last run left, so this one does
-        return {**update, "limits": overwrite(ledger.limits)}
+    if begins:  # its keys replace what the last run left
+        return {**update, "limits": overwrite(merge_unique(ledger.limits, plain(update.get("limits", []))))}
     limits = merge_unique(ledger.limits, update.get("limits", []))
     if "llm" in update.get("degraded", []):
         limits = merge_unique(limits, llm_limits(ledger.usage, ledger.budgets))
