@@ -61,4 +61,5 @@ def test_command_line_and_server_agree(
     assert {key: type(value) for key, value in served.items()} == KEYS
     assert all(set(citation) == CITATION_KEYS for citation in served["citations"])
     assert printed.pop("usage").keys() == served.pop("usage").keys()
+    assert printed["record"].pop("result_hash") != served["record"].pop("result_hash")  # that of the seconds too
     assert printed == served

@@ -27,6 +27,7 @@ def test_the_record_is_the_result_of_json(leadline: Any, filled: Path, record: P
     written = json.loads(record.read_text(encoding="utf-8"))
     for result in (printed, written):
         result.pop("usage")
+        result["record"].pop("result_hash")  # that of the seconds too
     assert printed == written
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert [path.name for path in record.parent.glob(".*")] == []
@@ -51,6 +52,16 @@ def test_a_difference_is_exit_code_5(leadline: Any, filled: Path, record: Path) 
     assert found["same"] is False
     assert {d["kind"] for d in found["differences"]} >= {"gone", "moved", "evidence"}
     assert all(d["text"] for d in found["differences"])
+
+
+def test_a_record_that_was_edited_is_exit_code_5(leadline: Any, filled: Path, record: Path) -> None:
+    """Another number before a quote: what is found is the same, and the record is not what the run wrote."""
+    result = json.loads(record.read_text(encoding="utf-8"))
+    result["citations"][0]["n"] = 7
+    record.write_text(json.dumps(result), encoding="utf-8")
+    done = leadline("replay", record, "--data-dir", filled)
+    assert done.code == 5
+    assert "The record was changed since it was written" in done.out
 
 
 def test_a_record_from_a_pipe(leadline: Any, filled: Path, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:

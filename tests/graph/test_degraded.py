@@ -31,6 +31,7 @@ from leadline.config import RunContext, Settings
 from leadline.events import DegradedEvent, FinalEvent, RunEvent
 from leadline.graph import opening
 from leadline.graph.run import open_app
+from leadline.graph.seal import hash_of_result
 from leadline.knowledge import open_library
 from leadline.models.hub import HubCrossEncoder
 from leadline.nodes import checking
@@ -451,14 +452,15 @@ async def test_a_turn_that_cannot_be_kept_has_its_answer(place: Place) -> None:
     """The store goes while the run is on: the answer comes, it is said, and the conversation stays as it was."""
     async with open_app(settings_of(place)) as app:
         other = sqlite3.connect(place.folder / "threads.db", isolation_level=None, check_same_thread=False)
-        degraded: list[str] = []
+        result: dict[str, Any] = {}
         async for event in app.stream(QUESTION, thread_id="t"):
             if not other.in_transaction and event.type == "query":
                 other.execute("BEGIN IMMEDIATE")
             if isinstance(event, FinalEvent):
-                degraded, status = event.result["degraded"], event.result["status"]
+                result = event.result
         other.close()
-        assert (status, degraded) == ("answered", ["checkpointer"])
+        assert (result["status"], result["degraded"]) == ("answered", ["checkpointer"])
+        assert result["record"]["result_hash"] == hash_of_result(result)
         assert [info.turns for info in await app.threads()] == [1]
 
 

@@ -19,6 +19,7 @@ from leadline.graph.differences import TOLERANCE
 from leadline.graph.recorded import read_record
 from leadline.graph.replay import Replay, replay
 from leadline.graph.run import open_app
+from leadline.graph.seal import hash_of_result, sealed
 from leadline.ingest.pipeline import ingest_paths
 from leadline.knowledge import Library, open_library
 
@@ -62,13 +63,17 @@ Again = Callable[..., Awaitable[Replay]]
 
 @pytest.fixture
 def again(recorded: tuple[Path, dict[str, Any]], tmp_path: Path) -> Again:
-    """Replays the answer to QUESTION over a copy of the data folder, after `change` was done to the copy."""
+    """Replays the answer to QUESTION over a copy of the data folder, after `change` was done to the copy.
+
+    `result` stands for what such a run would have written, so it is sealed anew; `edited` is taken as it is.
+    """
     shutil.copytree(recorded[0], tmp_path / "data")
 
     async def run(
         change: Callable[[Library], Awaitable[Any]] | None = None,
         *,
         result: Any = None,
+        edited: Any = None,
         collection: str | None = None,
         **changed: Any,
     ) -> Replay:
@@ -76,8 +81,8 @@ def again(recorded: tuple[Path, dict[str, Any]], tmp_path: Path) -> Again:
         async with open_library(own) as library:
             if change is not None:
                 await change(library)
-            given = read_record(json.dumps(result or recorded[1][QUESTION]))
-            return await replay(given, library, collection=collection)
+            written = edited or sealed(result or recorded[1][QUESTION])
+            return await replay(read_record(json.dumps(written)), library, collection=collection)
 
     return run
 
@@ -90,7 +95,7 @@ def kinds(found: Replay, file_name: str | None = None) -> set[str]:
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_unchanged_documents_give_the_same(again: Again, recorded: Any, question: str) -> None:
     """Answered, abstained after retries, or a greeting: no difference and no note of one."""
-    found = await again(result=recorded[1][question])
+    found = await again(edited=recorded[1][question])
     assert found.differences == ()
     assert found.same
     assert not any("generation" in note for note in found.notes)
@@ -252,9 +257,69 @@ async def test_what_the_web_gave_stands_as_it_was(again: Again, recorded: Any) -
     assert any("web" in note for note in found.notes)
 
 
+def set_answer(result: Any) -> None:
+    """Another word in the answer."""
+    result["answer"] = result["answer"].replace("two", "nine")
+
+
+def set_number(result: Any) -> None:
+    """Another number of a citation."""
+    result["citations"][0]["n"] += 1
+
+
+def set_kept(result: Any) -> None:
+    """A passage that the writer saw is said to have been dropped."""
+    result["context"][0].update(kept=False, fate="beyond_top", why="ranked too low")
+
+
+def set_verdict(result: Any) -> None:
+    """Another verdict on the answer."""
+    result["verdict"]["grounding"] = "ungrounded"
+
+
+def set_cost(result: Any) -> None:
+    """Another cost."""
+    result["usage"]["cost"] = 12.0
+
+
+def take_hash(result: Any) -> None:
+    """The record's hash of itself is taken out, to hide an edit."""
+    set_answer(result)
+    del result["record"]["result_hash"]
+
+
+@pytest.mark.parametrize("edit", [set_answer, set_number, set_kept, set_verdict, set_cost, take_hash])
+async def test_a_record_that_was_edited_is_not_the_same(
+    again: Again, recorded: Any, edit: Callable[[Any], None]
+) -> None:
+    """Also where what is found is as it was: a label that was changed by hand is no label of the run."""
+    result = copy.deepcopy(recorded[1][QUESTION])
+    edit(result)
+    found = await again(edited=result)
+    assert kinds(found) == {"record"}
+    assert not found.same
+
+
+def test_a_record_that_was_only_written_otherwise_is_as_it_was(recorded: Any) -> None:
+    """Other blanks, another order of keys, 1 for 1.0, as other programs write JSON."""
+
+    def as_a_browser(value: Any) -> Any:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, dict):
+            return {key: as_a_browser(value[key]) for key in reversed(value)}
+        return [as_a_browser(each) for each in value] if isinstance(value, list) else value
+
+    for result in recorded[1].values():
+        written = as_a_browser({**result, "context": [{**row, "rerank_score": 2.0} for row in result["context"]]})
+        read = read_record(json.dumps(written, indent=3))
+        floats = {**result, "context": [{**row, "rerank_score": 2.0} for row in result["context"]]}
+        assert read.hash_now == hash_of_result(floats)
+
+
 async def test_the_final_event_of_a_stream_is_a_record(again: Again, recorded: Any) -> None:
     """Whatever surface the answer came from."""
-    assert (await again(result={"type": "final", "result": recorded[1][QUESTION]})).same
+    assert (await again(edited={"type": "final", "result": recorded[1][QUESTION]})).same
 
 
 def test_a_record_holds_no_text_and_no_folder(recorded: Any) -> None:
@@ -299,6 +364,7 @@ async def test_a_conversation_keeps_no_record(recorded: Any, tmp_path: Path) -> 
         ('{"question": "x", "context": [], "record": {"format": 99}}', "format 99"),
         ('{"question": "x", "context": [], "record": {"format": 1}}', "damaged"),
         ('{"result": 5}', "not the record"),
+        ('{"question": "x", "context": ' + "[" * 900 + "]" * 900 + ', "record": {"format": 1}}', "damaged"),
     ],
 )
 def test_something_else_is_no_record(text: str, told: str) -> None:

@@ -15,6 +15,7 @@ from leadline.citations import check_answer
 from leadline.config import RunContext
 from leadline.decision import Remedies
 from leadline.graph.routing import after_planner, after_reflection, after_reranker
+from leadline.graph.seal import sealing
 from leadline.graph.tracing import Node, traced
 from leadline.models.base import Reranker
 from leadline.nodes.aggregator import aggregator
@@ -109,7 +110,7 @@ def build_graph(deps: Dependencies) -> Graph:
     fit = partial(compressor, count_tokens=deps.count_tokens, chat=deps.chat)
     graph.add_node("compressor", traced("compressor", fit))
     graph.add_node("reasoning", traced("reasoning", metered(write, deps.chat)))
-    graph.add_node("reflection", traced("reflection", metered(reflect, deps.chat)))
+    graph.add_node("reflection", traced("reflection", sealing(metered(reflect, deps.chat))))
 
     graph.add_edge(START, "planner")
     graph.add_conditional_edges("planner", after_planner, ["hybrid", "web", "reasoning"])

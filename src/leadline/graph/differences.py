@@ -14,6 +14,7 @@ from leadline.records import ContextRow, Found
 TOLERANCE: Final = 0.01  # of a logit
 
 Kind = Literal[
+    "record",  # it is not as it was written
     "collection",
     "setting",
     "model",

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from leadline.config import COLLECTION_PATTERN
 from leadline.errors import RecordError
+from leadline.graph.seal import hash_of_result
 from leadline.nodes.record import FORMAT
 from leadline.records import Found, Pass
 
@@ -66,6 +67,7 @@ class RecordedPass(_Part):
     query: Annotated[str, Field(max_length=20_000)]
     width: Annotated[int, Field(ge=0, le=1000)]
     sources: list[Name]
+    web_query: Annotated[str, Field(max_length=20_000)] = ""
     hops: Annotated[list[Name], Field(max_length=100)] = []
     hops_from: Name = ""
 
@@ -100,6 +102,7 @@ class RecordedRun(_Part):
     judged_by: Annotated[list[Annotated[str, Field(max_length=20_000)]], Field(max_length=100)]
     zero_point: Finite
     sources: dict[Name, RecordedSource]
+    result_hash: Name = ""
 
     def searches(self) -> list[Pass]:
         """The passes as the run's state has them."""
@@ -107,7 +110,7 @@ class RecordedRun(_Part):
 
 
 class Recorded(_Part):
-    """An answer and its record."""
+    """An answer and its record. `hash_now` is counted when it is read: an edited record has another `result_hash`."""
 
     question: Annotated[str, Field(max_length=20_000)]
     status: Name
@@ -116,6 +119,7 @@ class Recorded(_Part):
     degraded: list[Name]
     generation: int
     record: RecordedRun
+    hash_now: str
 
     @property
     def evidence(self) -> str:
@@ -135,7 +139,9 @@ def read_record(text: str) -> Recorded:
         given = given["result"]
     _check_kind(given)
     try:
-        return Recorded.model_validate(given)
+        return Recorded.model_validate({**given, "hash_now": hash_of_result(given)})
+    except RecursionError:
+        raise RecordError("The record is damaged: it is nested too deep.", hint=HINT) from None
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         told = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found[:SHOWN_PROBLEMS]]

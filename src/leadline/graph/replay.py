@@ -70,6 +70,7 @@ async def replay(recorded: Recorded, library: Library, *, collection: str | None
     rows = context_rows(searched.state, [])
     facts = await deps.facts()
     differences = [
+        *_of_record(recorded),
         *_of_collection(recorded, name),
         *_of_settings(recorded, library),
         *_of_models(recorded, facts),
@@ -107,6 +108,15 @@ def _ghosts(recorded: Recorded) -> list[Ghost]:
         for row in recorded.context
         if row.source_type == "web" and "web" in row.found_by
     ]
+
+
+def _of_record(recorded: Recorded) -> Iterator[Difference]:
+    was, now = recorded.record.result_hash, recorded.hash_now
+    if not was:
+        text = "The record has no hash of itself, so that nobody can say if it was changed since it was written."
+        yield Difference("record", text, None, now)
+    elif was != now:
+        yield Difference("record", "The record was changed since it was written: its hash is another one.", was, now)
 
 
 def _of_collection(recorded: Recorded, name: str) -> Iterator[Difference]:

@@ -28,6 +28,7 @@ from leadline.graph.conversations import (
 )
 from leadline.graph.opening import dependencies
 from leadline.graph.redaction import sweep
+from leadline.graph.seal import sealed
 from leadline.graph.threads import COLLECTION
 from leadline.knowledge import Library, open_library
 from leadline.nodes.planner import refuse_too_long
@@ -170,7 +171,7 @@ def _with_failure(result: Result, turn: Turn | None) -> Result:
     """The result, which says if the conversation could not be read or kept."""
     if turn is None or not turn.failed:
         return result
-    return {**result, "degraded": merge_unique(result["degraded"], [PART])}
+    return sealed({**result, "degraded": merge_unique(result["degraded"], [PART])})
 
 
 def _failed(question: str, context: RunContext, error: Exception) -> Result:
