@@ -115,6 +115,8 @@ async def test_a_server_that_was_killed_is_started_again(small_gguf: Path) -> No
     first.wait()
     assert (await chat(small_gguf).count_tokens(["a"]))[0] == 1
     assert process_of(server).pid != first.pid
+    assert first.stdin.closed
+    assert first.stdout.closed
 
 
 async def test_stopping_ends_the_process(small_gguf: Path) -> None:
@@ -171,6 +173,14 @@ async def test_a_damaged_model_is_explained(tmp_path: Path, small_gguf: Path) ->
     with pytest.raises(ModelUnavailable, match=r"broken\.gguf could not be started"):
         await chat(broken).count_tokens(["a"])
     assert process_of(serving(broken)) is None
+
+
+async def test_a_start_that_takes_too_long_is_ended_and_said(small_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error tells the time that it had, and no process is left."""
+    monkeypatch.setattr(local_llm, "START_TIMEOUT_S", 0.01)
+    with pytest.raises(ModelUnavailable, match=r"not ready within 0\.01 s"):
+        await chat(small_gguf).count_tokens(["a"])
+    assert process_of(serving(small_gguf)) is None
 
 
 async def test_what_is_no_model_is_not_started(tmp_path: Path, small_gguf: Path) -> None:

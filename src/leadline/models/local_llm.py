@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -119,7 +120,10 @@ class LocalServer:
     def address(self) -> tuple[str, str]:
         """Its address and key; starts it first where it doesn't run. Raises ModelUnavailable."""
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            if self._process is not None and self._process.poll() is not None:
+                _end(self._process)  # it ended by itself, its pipes are still open
+                self._process = None
+            if self._process is None:
                 self._start()
             return self._url, self._key
 
@@ -161,12 +165,15 @@ def _first_line(process: "subprocess.Popen[bytes]", asked: str) -> dict[str, Any
     assert process.stdout is not None
     watch = threading.Timer(START_TIMEOUT_S, process.kill)
     watch.daemon = True
+    begun = time.monotonic()
     watch.start()
     try:
         process.stdin.write(f"{asked}\n".encode())
         process.stdin.flush()
-        line = process.stdout.readline()
-        return dict(json.loads(line)) if line else {}
+        if line := process.stdout.readline():
+            return dict(json.loads(line))
+        late = time.monotonic() - begun >= START_TIMEOUT_S
+        return {"error": f"it was not ready within {START_TIMEOUT_S:g} s"} if late else {}
     except (OSError, ValueError):
         return {}
     finally:
