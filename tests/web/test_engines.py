@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from ddgs.engines.duckduckgo import Duckduckgo
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.servers.search_server import CAPTCHA, NOTHING
@@ -98,6 +99,17 @@ async def test_a_page_that_says_nothing_is_a_failure(search_server: Any, status:
     with pytest.raises(WebUnavailable) as raised:
         await DdgsSearch(timeout_s=5).search("tide depth", k=3)
     assert not isinstance(raised.value, WebRateLimited)
+
+
+@pytest.mark.parametrize("page", ["\n", "<!-- nothing -->", f"<!-- {CAPTCHA} -->"])
+async def test_a_page_that_cannot_be_parsed_is_a_failure(
+    search_server: Any, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    """The client's parser gives up on a page without content: that is as unavailable as any other page without hits."""
+    monkeypatch.setattr(Duckduckgo, "search_url", search_server.page("/blank", page))
+    with pytest.raises(WebRateLimited if CAPTCHA in page else WebUnavailable):
+        await DdgsSearch(timeout_s=5).search("tide depth", k=3)
+    assert len(search_server.fetched) == 2
 
 
 async def test_a_limit_that_passes_is_waited_for(search_server: Any) -> None:

@@ -84,3 +84,10 @@ def test_the_setting_chooses_the_engine() -> None:
     for bad in ("localhost:8888", "ftp://x.example", "http://user:pw@x.example"):
         with pytest.raises(ConfigError):
             open_search(Settings(web_provider="searxng", web_url=bad))
+
+
+@pytest.mark.parametrize("url", ["localhost:8888", "http://", "http://süche.example"])
+def test_an_address_that_cannot_be_asked_is_refused_at_once(url: str) -> None:
+    """Not at the first search, with an error of the client."""
+    with pytest.raises(ConfigError, match="SearXNG"):
+        SearxngSearch(url)

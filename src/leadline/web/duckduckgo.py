@@ -76,6 +76,8 @@ class DdgsSearch:
             found = engine.search(query)
         except failed as error:
             raise WebUnavailable(f"The web search failed: {_first_line(error)}.") from error
+        except Exception:  # noqa: BLE001 a page that its parser can't read, of whatever kind: it is looked at below
+            found = None
         rows = [{"title": hit.title, "href": _target(hit.href), "body": hit.body} for hit in found or []]
         if not any(is_web_address(row["href"].strip()) for row in rows):
             watched.raise_unless_nothing(query)

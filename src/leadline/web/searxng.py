@@ -27,9 +27,9 @@ class SearxngSearch:
     """
 
     def __init__(self, url: str, *, timeout_s: float = 10) -> None:
-        if not is_web_address(url):
+        if not is_web_address(url) or not url.isascii():
             raise ConfigError(
-                f"{url!r} can't be the address of a SearXNG server.", hint="Such as http://localhost:8888."
+                f"{url!r} can't be the address of a SearXNG server.", hint="Such as http://localhost:8888, in ASCII."
             )
         self._url = url.rstrip("/").removesuffix("/search") + "/search"
         self._timeout_s = timeout_s
