@@ -69,3 +69,11 @@ def test_nothing_is_held_that_need_not_be() -> None:
     assert thinking.feed("The fee is ten").text == "The fee is ten"
     assert thinking.feed(" <th").text == " "
     assert thinking.feed("ree coins").text == "<three coins"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"), [("x[/THINK]Ten.", "Ten."), ("x</thinking>Ten.", "Ten."), ("<think>x", ""), ("Ten.", "Ten.")]
+)
+def test_a_model_that_thinks_at_once_may_end_it_by_any_mark(reply: str, expected: str) -> None:
+    """It never said by which; and a reply that was none of that is shown without the thinking that it marks."""
+    assert shown(list(reply), begun=True) == expected

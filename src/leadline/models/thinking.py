@@ -15,6 +15,7 @@ _PAIRS = {
     "[think]": "[/think]",
 }
 _TAG = re.compile("|".join(map(re.escape, [*_PAIRS, *_PAIRS.values()])), re.IGNORECASE)
+_CLOSER = re.compile("|".join(map(re.escape, _PAIRS.values())), re.IGNORECASE)
 _LONGEST = max(map(len, _PAIRS.values()))
 
 
@@ -29,8 +30,8 @@ class Shown:
 class ThinkingFilter:
     """Passes a reply on without its thinking, holding back no more than the beginning of a possible tag.
 
-    `begun`: the model is known to think from its first word, without an opening tag; then all is held until the
-    closing one. If that never comes, it was a reply after all, shown at the end.
+    `begun`: the model is known to think from its first word, without an opening tag; then all is held until a
+    closing one. If none comes, it was a reply after all, shown at the end.
     """
 
     def __init__(self, *, begun: bool = False) -> None:
@@ -54,7 +55,7 @@ class ThinkingFilter:
         shown = self._passed()
         rest = "" if self._closer else self._held
         if self._assumed is not None:
-            rest, self._begun = "".join([*self._assumed, self._held]), False
+            rest, self._begun = without_thinking("".join([*self._assumed, self._held])), False
         self._held, self._closer, self._assumed = "", "", None
         return Shown(shown.text + rest, shown.restart)
 
@@ -83,6 +84,8 @@ class ThinkingFilter:
         return Shown(shown, restart)
 
     def _find(self) -> re.Match[str] | None:
+        if self._assumed is not None:
+            return _CLOSER.search(self._held)  # nobody said which of them it will be
         if not self._closer:
             return _TAG.search(self._held)
         return re.search(re.escape(self._closer), self._held, re.IGNORECASE)
