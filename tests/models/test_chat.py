@@ -2,11 +2,13 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -144,6 +146,41 @@ async def test_a_missing_key_names_its_variable() -> None:
     assert not failure.value.retryable
 
 
+async def test_a_key_that_the_server_repeats_is_not_shown(chat_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message goes to whoever asked: the key's variable stands in its place."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-4711")
+    chat_server.script(Reply(status=401, message="Incorrect API key provided: sk-secret-4711"))
+    with pytest.raises(ChatFailed, match=r"\[OPENAI_API_KEY\]") as failure:
+        await collect(local(chat_server))
+    assert "4711" not in str(failure.value)
+
+
+async def test_a_server_on_this_machine_is_reached_without_a_proxy(
+    chat_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment's proxy would be given every prompt; here it would refuse."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-own")
+    chat_server.script(says("ten"), says('{"grounded": true, "reasons": []}'))
+    model = local(chat_server, retries=0)
+    assert (await collect(model))[0] == ["ten"]
+    assert (await model.structured(ASK, Verdict))[0].grounded
+
+
+@pytest.mark.parametrize("provider", ["ollama", "ollama_chat"])
+async def test_a_model_of_ollama_is_not_looked_up_elsewhere(
+    chat_server: Any, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """LiteLLM would ask at Ollama's usual address, whatever server is named, and hold everything up meanwhile."""
+    asked, connect = set(), socket.socket.connect
+    monkeypatch.setattr(socket.socket, "connect", lambda sock, address: (asked.add(address[1]), connect(sock, address)))
+    model = LiteLLMChat(f"{provider}/my-model", api_base=chat_server.url, retries=0)
+    with pytest.raises(ChatFailed):  # the scripted server speaks another protocol
+        await model.structured(ASK, Verdict)
+    assert asked == {urlsplit(chat_server.url).port}
+
+
 async def test_a_structured_reply_in_any_wrapping(chat_server: Any) -> None:
     """Thinking, prose and fences around the object don't matter; tokens are counted."""
     text = '<think>{"grounded": false}</think>Sure!\n```json\n{"grounded": true, "reasons": ["a {b}"]}\n``` Done {x}.'
@@ -239,6 +276,21 @@ async def test_a_length_by_its_new_name(chat_server: Any) -> None:
     assert "max_tokens" not in chat_server.requests[-1]
 
 
+def test_nesting_without_end_is_no_object() -> None:
+    """Deeper than anybody parses, whether it is ever closed or not; an object behind it counts all the same."""
+    verdict = Verdict(grounded=True, reasons=[])
+    for nested in ('{"a":' * 1100, '{"a":' * 950 + "1" + "}" * 950):
+        assert isinstance(parse_reply(nested, Verdict), str)
+        assert parse_reply(f"{nested} {YES}", Verdict) == verdict
+
+
+def test_what_no_text_may_have_is_taken_out_of_escapes_too() -> None:
+    """An object's strings can hold what the reply's own text doesn't: NUL, an escape of the terminal, half a pair."""
+    found = parse_reply(r'{"grounded": true, "reasons": ["a\u0000b\u001b[0m", "\ud800", "\ud83d\ude00"]}', Verdict)
+    assert isinstance(found, Verdict)
+    assert found.reasons == ["a b [0m", "\ufffd", "\U0001f600"]
+
+
 @given(st.text(alphabet='{}[]":,truefalsegoundd \n`<>think/', max_size=80))
 def test_parsing_never_raises(text: str) -> None:
     """Whatever a model writes gives an object or a sentence about what is wrong."""
@@ -296,6 +348,24 @@ async def test_thinking_beside_the_reply_is_not_shown_and_keeps_it_alive(chat_se
     """A provider's own channel for thinking is no text; while it comes, the model isn't silent."""
     chat_server.script(Reply(("Ten [1].",), thinking=("The fee? ",) * 6, pause_s=0.0))
     assert (await collect(local(chat_server)))[0] == ["Ten [1]."]
+
+
+async def test_a_reply_that_broke_off_in_thinking_is_counted_and_not_tried_again(chat_server: Any) -> None:
+    """Thinking is paid for: another try would pay for it again."""
+    chat_server.script(Reply(thinking=("The fee? ",) * 6, end="close"))
+    with pytest.raises(ChatInterrupted) as failure:
+        await collect(local(chat_server))
+    assert len(chat_server.requests) == 1
+    usage = failure.value.usage
+    assert usage is not None
+    assert usage["completion_tokens"] >= 18
+
+
+async def test_endless_thinking_is_stopped(chat_server: Any) -> None:
+    """It counts as part of the reply."""
+    chat_server.script(Reply(("Ten.",), thinking=("The fee? ",) * 100))
+    with pytest.raises(ChatInterrupted, match="length"):
+        [delta async for delta in local(chat_server).stream(ASK, max_tokens=10)]
 
 
 async def test_thinking_without_a_beginning_is_taken_back_once_and_then_held(chat_server: Any) -> None:
@@ -395,6 +465,15 @@ async def test_a_prompt_that_is_too_long_is_told_apart(chat_server: Any) -> None
     assert len(chat_server.requests) == 1
 
 
+async def test_a_prompt_that_is_too_long_beside_its_reply_is_told_apart(chat_server: Any) -> None:
+    """vLLM names both spellings of the reply's bound then: no reason to ask again by the other one."""
+    told = "'max_tokens' or 'max_completion_tokens' is too large: 9. This model's maximum context length is 8 tokens"
+    chat_server.script(Reply(status=400, message=told))
+    with pytest.raises(ContextTooLong):
+        [delta async for delta in local(chat_server).stream(ASK, max_tokens=9)]
+    assert len(chat_server.requests) == 1
+
+
 async def test_a_reply_keeps_to_its_length(chat_server: Any) -> None:
     """The bound is sent, and a server that ignores it is stopped."""
     chat_server.script(Reply(tuple("word " for _ in range(100))))
@@ -403,12 +482,30 @@ async def test_a_reply_keeps_to_its_length(chat_server: Any) -> None:
     assert chat_server.requests[0]["max_tokens"] == 10
 
 
+async def test_a_reply_may_come_character_by_character(chat_server: Any) -> None:
+    """Pieces are not tokens."""
+    text = "The fee is ten guilders a day [1]."
+    chat_server.script(Reply(tuple(text)))
+    assert "".join([delta.text async for delta in local(chat_server).stream(ASK, max_tokens=12)]) == text
+
+
 async def test_the_window_is_what_the_server_says(chat_server: Any) -> None:
     """A server that tells its window is believed, and asked once; one that doesn't leaves it open."""
     assert await local(chat_server).limits() == ChatLimits()
     chat_server.window = 5000
     model = local(chat_server)
     assert [(await model.limits()).context for _ in range(2)] == [5000, 5000]
+
+
+async def test_a_server_that_is_still_loading_is_asked_again(chat_server: Any) -> None:
+    """It says neither window nor tokens then, as llama.cpp's does; both are learned once it is ready."""
+    chat_server.window, chat_server.counts, chat_server.loading = 5000, True, True
+    model = local(chat_server)
+    assert (await model.limits()).context is None
+    assert await model.count_tokens(["internationalisation"]) != [1]
+    chat_server.loading = False
+    assert (await model.limits()).context == 5000
+    assert await model.count_tokens(["internationalisation"]) == [1]
 
 
 async def test_the_window_of_a_listed_model_needs_no_server() -> None:

@@ -45,12 +45,14 @@ Responder = Callable[[dict[str, Any]], Reply]
 class ChatServer:
     """`url` goes to api_base. A request takes the next of `replies`, the last one stays; `requests` has the bodies.
 
-    With a `window` its list of models says how much the model reads; with `counts` it tells tokens, one a word.
+    With a `window` its list of models says how much the model reads; with `counts` it tells tokens, one a word. While
+    `loading` it says neither, with status 503.
     """
 
     url: str
     window: int | None = None
     counts: bool = False
+    loading: bool = False
     replies: list[Reply | Responder] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -98,7 +100,9 @@ class _Handler(Handler):
             )
 
     def _about(self, chat: ChatServer, request: dict[str, Any]) -> None:
-        if chat.window and self.path.endswith("/models"):
+        if chat.loading:
+            self._json(503, {"error": {"message": "Loading model"}})
+        elif chat.window and self.path.endswith("/models"):
             self._json(200, {"object": "list", "data": [{"id": "it", "max_model_len": chat.window}]})
         elif chat.counts and self.path.endswith("/tokenize"):
             self._json(200, {"tokens": request["content"].split()})

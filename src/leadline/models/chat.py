@@ -13,7 +13,7 @@ from leadline.config import Settings
 from leadline.errors import ChatFailed, ChatInterrupted
 from leadline.models import providers
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage, T
-from leadline.models.chunks import StreamedReply, delta_of, invented_finish, unfinished
+from leadline.models.chunks import StreamedReply, delta_of, invented_finish, thought_of, unfinished
 from leadline.models.local_llm import LocalChat, is_local
 from leadline.models.plain import plain
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
@@ -25,8 +25,9 @@ FIRST_BACKOFF_S = 0.5
 MAX_PAUSE_S = 20.0
 # What a message costs beside its text: the marks of its role.
 MESSAGE_TOKENS = 6
-# A server that doesn't keep to `max_tokens` is stopped here, counted in pieces.
-MAX_PIECES = 32_000
+# A server that doesn't keep to `max_tokens` is stopped here: no text has so many characters a token.
+CHARS_PER_TOKEN = 16
+MAX_REPLY_TOKENS = 32_000
 # What models that think call `max_tokens`.
 _NEW_LENGTH = "max_completion_tokens"
 # Options that make a call better and that a server may refuse.
@@ -116,7 +117,8 @@ class LiteLLMChat:
         litellm, provider = await self._library()
         options = {"stream": True, "stream_options": {"include_usage": True}, **_limit(max_tokens)}
         first, chunks = await self._retrying(litellm, lambda: self._first(litellm, provider, messages, options))
-        reply = StreamedReply(ThinkingFilter(begun=self._thinks_at_once), most=2 * (max_tokens or MAX_PIECES))
+        most = CHARS_PER_TOKEN * (max_tokens or MAX_REPLY_TOKENS)
+        reply = StreamedReply(ThinkingFilter(begun=self._thinks_at_once), most=most)
         try:
             async with aclosing(chunks):
                 chunk: Any = first
@@ -173,15 +175,14 @@ class LiteLLMChat:
     async def _first(
         self, litellm: Any, provider: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
     ) -> tuple[Any, Any]:
-        """The stream and its first chunk that says something: until then another try is harmless."""
+        """The stream and its first chunk that says or thinks something: until then another try is harmless."""
         chunks = await self._call(litellm, provider, messages, options)
         try:
-            while True:
-                chunk = await asyncio.wait_for(anext(chunks, None), self._first_s)
-                if chunk is None:
-                    raise ChatInterrupted(f"{self._model} ended its reply before it began.")
-                if any(delta_of(chunk)):
-                    return chunk, chunks
+            async with asyncio.timeout(self._first_s):
+                while (chunk := await anext(chunks, None)) is not None:
+                    if any(delta_of(chunk)) or thought_of(chunk):
+                        return chunk, chunks
+            raise ChatInterrupted(f"{self._model} ended its reply before it began.")
         except BaseException:
             await chunks.aclose()
             raise
@@ -204,7 +205,8 @@ class LiteLLMChat:
             model=self._model,
             messages=[dict(message) for message in messages],
             api_base=self._api_base,
-            api_key=self._key(litellm),
+            api_key=(key := self._key(litellm)),
+            client=providers.straight_client(litellm, provider, self._api_base, key),
             timeout=self._first_s,
             num_retries=0,
             max_retries=0,
@@ -216,7 +218,8 @@ class LiteLLMChat:
         except litellm.exceptions.BadRequestError as error:
             refused = {name for name in _WISHES if name in wishes and self._may(name) and name in str(error)}
             renamed = "max_tokens" in wishes and not self._names and _NEW_LENGTH in str(error)
-            if not (refused or renamed):
+            # What says that a prompt is too long may name the bound of a reply beside it.
+            if providers.is_too_long(error) or not (refused or renamed):
                 raise
             self._refused |= refused
             self._names = {"max_tokens": _NEW_LENGTH} if renamed else self._names
@@ -258,7 +261,9 @@ class LiteLLMChat:
 
     async def _library(self) -> tuple[Any, str]:
         litellm = await asyncio.to_thread(providers.library)
-        return litellm, providers.provider_of(litellm, self._model, self._api_base)
+        provider = providers.provider_of(litellm, self._model, self._api_base)
+        providers.list_unlisted(litellm, self._model, provider)
+        return litellm, provider
 
     async def _known(self, litellm: Any, messages: Sequence[Mapping[str, Any]], reply: "StreamedReply") -> ChatUsage:
         return reply.usage or await self._counted(litellm, messages, "".join(reply.received))

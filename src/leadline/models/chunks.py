@@ -12,14 +12,14 @@ from leadline.models.thinking import Shown, ThinkingFilter
 
 
 class StreamedReply:
-    """A reply as it comes in. One of more than `most` pieces is broken off."""
+    """A reply as it comes in, thinking and all. One of more than `most` characters is broken off."""
 
     def __init__(self, thinking: ThinkingFilter, *, most: int) -> None:
         self.thinking = thinking
         self.finish: str | None = None
         self.usage: ChatUsage | None = None
         self.received: list[str] = []
-        self._most = most
+        self._most, self._length = most, 0
         self._plain = PlainStream()
         self._begun = False
 
@@ -28,9 +28,10 @@ class StreamedReply:
         text, reason = delta_of(chunk)
         text = self._plain.feed(text)
         self.finish, self.usage = reason or self.finish, usage or self.usage
-        if said := text or thought_of(chunk):
-            self.received.append(said)
-        if len(self.received) > self._most:
+        said = thought_of(chunk) + text
+        self.received.append(said)
+        self._length += len(said)
+        if self._length > self._most:
             raise ChatInterrupted("The model went on and on, past the length it was given.")
         return self._piece(self.thinking.feed(text)) if text else None
 

@@ -9,7 +9,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -25,6 +27,9 @@ _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", r
 # Tokenizers that LiteLLM has in its package; others it would fetch from a hub.
 _BUNDLED = frozenset({None, "anthropic", "deepseek"})
 _ANY_MODEL = "gpt-4o"
+# Names of variables that hold keys end so. A shorter value is a word that may stand in any message.
+_SECRET = ("_KEY", "_TOKEN", "_SECRET")
+_KEY_CHARS = 8
 # Servers that cut a prompt without a word unless they are told how long it may be.
 SILENT_CUTTERS = frozenset({"ollama", "ollama_chat"})
 TOLD_WINDOW = 8192
@@ -60,15 +65,55 @@ def provider_of(litellm: Any, model: str, api_base: str | None) -> str:
         raise ConfigError(f"LiteLLM knows no provider for the model {model!r}.", hint=hint) from None
 
 
+def list_unlisted(litellm: Any, model: str, provider: str) -> None:
+    """Has LiteLLM ask no Ollama server about the model, as it does at each call of one that it doesn't list.
+
+    It would wait for that on the event loop, and at Ollama's usual address whatever server is named.
+    """
+    if provider in SILENT_CUTTERS:
+        litellm.model_cost.setdefault(model, {"litellm_provider": provider, "mode": "chat"})
+
+
+def straight_client(litellm: Any, provider: str, api_base: str | None, key: str | None) -> Any:
+    """A client for an OpenAI-style server on this machine, None for any other: that is LiteLLM's to make.
+
+    It passes the environment's proxies by, which would be given every prompt. It keeps no connection open.
+    """
+    if provider != "openai" or api_base is None or not _is_here(api_base):
+        return None
+    http = httpx.AsyncClient(
+        trust_env=False, verify=api_base.startswith("https:"), limits=httpx.Limits(max_keepalive_connections=0)
+    )
+    key = key or os.environ.get("OPENAI_API_KEY")
+    return litellm.exceptions.openai.AsyncOpenAI(base_url=api_base, api_key=key, http_client=http, max_retries=0)
+
+
+def _is_here(api_base: str) -> bool:
+    host = urlsplit(api_base).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def failures(litellm: Any) -> tuple[type[Exception], ...]:
     """Everything a call can raise: LiteLLM's errors all derive from its OpenAI client's."""
     return (litellm.exceptions.openai.OpenAIError, httpx.HTTPError)
 
 
 def said(error: BaseException) -> str:
-    """What an error says first."""
+    """What an error says first, without a key that its server repeats: it is shown to whoever asked."""
     lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
+    said = lines[0] if lines else type(error).__name__
+    for name, value in os.environ.items():
+        if name.upper().endswith(_SECRET) and len(value) >= _KEY_CHARS:
+            said = said.replace(value, f"[{name}]")
+    return said[:300]
+
+
+def is_too_long(error: Exception) -> bool:
+    """Whether a refusal says that the prompt doesn't fit."""
+    return _TOO_LONG.search(str(error)) is not None
 
 
 def explained(litellm: Any, model: str, error: Exception, *, missing_keys: Sequence[str], retries: int) -> Failure:
@@ -80,7 +125,7 @@ def explained(litellm: Any, model: str, error: Exception, *, missing_keys: Seque
     if denied or (missing_keys and "key" in message):
         hint = f"Set {' and '.join(missing_keys)} in the environment." if missing_keys else _KEY_HINT
         return Failure(ChatFailed(text, hint=hint), 0)
-    if isinstance(error, kinds.BadRequestError) and _TOO_LONG.search(str(error)):
+    if isinstance(error, kinds.BadRequestError) and is_too_long(error):
         return Failure(ContextTooLong(text, hint="Lower max_context_tokens, or name a model that reads more."), 0)
     if isinstance(error, kinds.NotFoundError):
         hint = "Check the model's name, and api_base for a local server."

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from leadline.models.base import T
+from leadline.models.plain import plain
 from leadline.models.thinking import without_thinking
 
 _MAX_PROBLEM_CHARS = 400
@@ -51,9 +52,19 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     while at >= 0:
         try:
             found, end = decoder.raw_decode(text, at)
-        except ValueError:
+            found = _plain(found)
+        except (ValueError, RecursionError):
             at = text.find("{", at + 1)
             continue
         if isinstance(found, dict):
             yield found
         at = text.find("{", end)
+
+
+def _plain(value: Any) -> Any:
+    """What was written as an escape is a character only now."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, dict):
+        return {plain(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value

@@ -46,21 +46,22 @@ class ServedModel:
 
     async def count(self, texts: Sequence[str]) -> list[int] | None:
         """The tokens of each text, special ones left out; None where the server can't tell."""
-        if not self._counts:
-            return None
+        if not self._counts or not texts:
+            return None if texts else []
         room = asyncio.Semaphore(_AT_ONCE)
         async with self._client() as client:
 
-            async def one(text: str) -> int | None:
+            async def tokenized(text: str) -> Mapping[str, Any] | None:
                 async with room:
                     asked = {"content": text, "model": self._model, "prompt": text, "add_special_tokens": False}
-                    return _count(await _json(client, "POST", f"{self._root}/tokenize", asked) or {})
+                    return await _json(client, "POST", f"{self._root}/tokenize", asked)
 
-            if not texts or (first := await one(texts[0])) is None:
-                self._counts = not texts
-                return None if texts else []
-            rest = await asyncio.gather(*(one(text) for text in texts[1:]))
-        counted = [number for number in (first, *rest) if number is not None]
+            found = await tokenized(texts[0])
+            if _count(found) is None:
+                self._counts = found is None  # as with the window
+                return None
+            rest = await asyncio.gather(*(tokenized(text) for text in texts[1:]))
+        counted = [number for answer in (found, *rest) if (number := _count(answer)) is not None]
         return counted if len(counted) == len(texts) else None
 
     def _client(self) -> httpx.AsyncClient:
@@ -69,10 +70,12 @@ class ServedModel:
 
 
 async def _json(client: httpx.AsyncClient, method: str, url: str, body: Any = None) -> Mapping[str, Any] | None:
-    """What it answers, {} if that is no object, None if it can't be reached."""
+    """What it answers, {} if that is no object, None if it can't be reached, is still loading, or is overloaded."""
     try:
         response = await client.request(method, url, json=body)
     except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         return None
     try:
         found = response.json() if response.status_code == httpx.codes.OK else {}
@@ -93,6 +96,6 @@ def _window(found: Mapping[str, Any], model: str) -> int | None:
     return None
 
 
-def _count(found: Mapping[str, Any]) -> int | None:
-    tokens = found.get("tokens")
+def _count(found: Mapping[str, Any] | None) -> int | None:
+    tokens = (found or {}).get("tokens")
     return len(tokens) if isinstance(tokens, list) else None
