@@ -1,6 +1,10 @@
 """Consent to a web search: asked once, remembered, never assumed."""
 
 import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +12,36 @@ import pytest
 
 from leadline.cli import consent
 
+END_OF_INPUT = b"\x04"
+PROMPT = "Allow web searches?"
+Types = Callable[[bytes], None]
 
-def answer(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
-    """Somebody at the terminal who gives these answers; returns what is left of them."""
-    left = list(answers)
-    monkeypatch.setattr(consent, "is_interactive", lambda: True)
-    monkeypatch.setattr("builtins.input", lambda *_: left.pop(0))
-    return left
+
+@pytest.fixture
+def at_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Types]:
+    """Somebody at a terminal, who types what is given."""
+    pty = pytest.importorskip("pty", reason="needs a pseudo terminal")
+    keyboard, terminal = pty.openpty()
+    with os.fdopen(terminal, encoding="utf-8") as standard_input:
+        monkeypatch.setattr("sys.stdin", standard_input)
+        monkeypatch.setattr(consent, "is_interactive", lambda: True)
+
+        def types(keys: bytes) -> None:
+            os.write(keyboard, keys)
+
+        yield types
+    os.close(keyboard)
+
+
+def asked(data_dir: Path, *queries: str, clear: Callable[[], None] = lambda: None) -> list[bool]:
+    """What is granted to each of the queries."""
+
+    async def ask() -> list[bool]:
+        asker = consent.consent_asker(data_dir, clear)
+        assert asker is not None
+        return [await asker(query) for query in queries]
+
+    return asyncio.run(ask())
 
 
 def test_nobody_there_means_no_asker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,49 +52,38 @@ def test_nobody_there_means_no_asker(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("typed", "granted"), [("y", True), ("YES", True), ("", False), ("n", False), ("what", False)])
-def test_only_a_clear_yes_is_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, granted: bool) -> None:
-    """Anything but y or yes is a no; the query that would go out is shown first."""
-    answer(monkeypatch, typed)
-    asker = consent.consent_asker(tmp_path, lambda: None)
-    assert asker is not None
-    assert asyncio.run(asker("capital of France")) is granted
+def test_only_a_clear_yes_is_a_yes(tmp_path: Path, at_terminal: Types, typed: str, granted: bool) -> None:
+    """Anything but y or yes is a no."""
+    at_terminal(typed.encode() + b"\n")
+    assert asked(tmp_path, "capital of France") == [granted]
 
 
 def test_the_query_is_shown_and_the_answer_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, at_terminal: Types, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second search doesn't ask again; the file that remembers is named."""
-    left = answer(monkeypatch, "y")
-    asker = consent.consent_asker(tmp_path, lambda: None)
-    assert asker is not None
-    assert asyncio.run(asker("capital of France")) is True
-    assert asyncio.run(asker("another question")) is True
-    assert left == []
+    at_terminal(b"y\n")
+    assert asked(tmp_path, "capital of France", "another question") == [True, True]
     shown = capsys.readouterr().err
-    assert "capital of France" in shown
+    assert "capital of France" in shown.split(PROMPT)[0]
+    assert shown.count(PROMPT) == 1
     assert consent.FILE in shown
 
 
-def test_once_is_for_this_query_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_once_is_for_this_query_alone(tmp_path: Path, at_terminal: Types, capsys: pytest.CaptureFixture[str]) -> None:
     """It is granted and not remembered, so that the next search asks again."""
-    answer(monkeypatch, "o", "Once", "n")
-    asker = consent.consent_asker(tmp_path, lambda: None)
-    assert asker is not None
-    assert [asyncio.run(asker(query)) for query in ("one", "two", "three")] == [True, True, False]
+    at_terminal(b"o\nOnce\nn\n")
+    assert asked(tmp_path, "one", "two", "three") == [True, True, False]
     shown = capsys.readouterr().err
     assert all(choice in shown for choice in ("[y]es", "[o]nce", "[N]o"))
 
 
 def test_a_hostile_query_cannot_steer_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, at_terminal: Types, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Control characters of what is shown are made visible: what is agreed to is what is seen."""
-    answer(monkeypatch, "n")
-    asker = consent.consent_asker(tmp_path, lambda: None)
-    assert asker is not None
-    asyncio.run(asker("harmless\x1b[2K\rsecret\u202e [red]x[/red]"))
+    at_terminal(b"n\n")
+    asked(tmp_path, "harmless\x1b[2K\rsecret\u202e [red]x[/red]")
     shown = capsys.readouterr().err
     assert "\x1b[2K" not in shown
     assert "\u202e" not in shown
@@ -75,29 +91,39 @@ def test_a_hostile_query_cannot_steer_the_terminal(
     assert "[red]x[/red]" in shown
 
 
-def test_a_damaged_memory_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_memory_asks_again(tmp_path: Path, at_terminal: Types, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that says neither yes nor no is not taken for a yes."""
     (tmp_path / consent.FILE).write_text('{"web": "sure"}', encoding="utf-8")
-    left = answer(monkeypatch, "n")
-    asker = consent.consent_asker(tmp_path, lambda: None)
-    assert asker is not None
-    assert asyncio.run(asker("q")) is False
-    assert left == []
+    at_terminal(b"n\n")
+    assert asked(tmp_path, "q") == [False]
+    assert PROMPT in capsys.readouterr().err
 
 
-def test_a_closed_input_is_a_no_and_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_input_is_a_no_and_not_remembered(tmp_path: Path, at_terminal: Types) -> None:
     """Who goes away without an answer has agreed to nothing, and is asked the next time."""
-
-    def closed(*_: object) -> str:
-        raise EOFError
-
-    monkeypatch.setattr(consent, "is_interactive", lambda: True)
-    monkeypatch.setattr("builtins.input", closed)
+    at_terminal(END_OF_INPUT)
     cleared: list[bool] = []
-    asker = consent.consent_asker(tmp_path, lambda: cleared.append(True))
-    assert asker is not None
-    assert asyncio.run(asker("q")) is False
+    assert asked(tmp_path, "q", clear=lambda: cleared.append(True)) == [False]
     assert cleared == [True]
+    assert not (tmp_path / consent.FILE).exists()
+
+
+def test_who_is_asked_holds_nothing_up(tmp_path: Path, at_terminal: Types) -> None:
+    """The rest of the run goes on meanwhile, and an interrupt ends the question at once: nothing is remembered."""
+
+    async def leave() -> None:
+        asker = consent.consent_asker(tmp_path, lambda: None)
+        assert asker is not None
+        async with asyncio.timeout(0.3):
+            await asker("q")
+
+    begun = time.monotonic()
+    late = threading.Timer(3.0, at_terminal, [b"y\n"])  # so that a read that blocks ends in the end
+    late.start()
+    with pytest.raises(TimeoutError):
+        asyncio.run(leave())
+    late.cancel()
+    assert time.monotonic() - begun < 2.5
     assert not (tmp_path / consent.FILE).exists()
 
 

@@ -8,7 +8,8 @@ import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from leadline.cli.display import console, is_interactive, say
+from leadline.cli.asking import ask_line
+from leadline.cli.display import is_interactive, say
 
 FILE = "web-consent.json"
 
@@ -21,32 +22,34 @@ def consent_asker(data_dir: Path, clear_screen: Callable[[], None]) -> Callable[
     if not is_interactive():
         return None
 
+    file = data_dir / FILE
+
     async def ask(query: str) -> bool:
         clear_screen()
-        return await asyncio.to_thread(_remembered_or_asked, query, data_dir / FILE)
+        remembered = await asyncio.to_thread(_read, file)
+        return await _asked(query, file) if remembered is None else remembered
 
     return ask
 
 
-def _remembered_or_asked(query: str, file: Path) -> bool:
-    remembered = _read(file)
-    if remembered is not None:
-        return remembered
+async def _asked(query: str, file: Path) -> bool:
     say("\nThis would be sent to a web search engine, and the pages it names would be read:", style="bold", stderr=True)
     say(f"  {query}", stderr=True)
     say("Nothing of the documents is sent. Yes and no are remembered for this data folder.", style="dim", stderr=True)
-    console(stderr=True).print("Allow web searches? [y]es, [o]nce, [N]o: ", end="", markup=False)
-    try:
-        answer = input().strip().casefold()
-    except EOFError:  # nobody is there after all
+    typed = await ask_line("Allow web searches? [y]es, [o]nce, [N]o:")
+    if typed is None:  # nobody is there after all
         return False
-    if answer in ("o", "once"):
+    if typed.casefold() in ("o", "once"):
         return True
-    granted = answer in ("y", "yes")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"web": granted}) + "\n", encoding="utf-8")
+    granted = typed.casefold() in ("y", "yes")
+    await asyncio.to_thread(_remember, file, granted)
     say(f"Remembered in {file}; delete it to be asked again.", style="dim", stderr=True)
     return granted
+
+
+def _remember(file: Path, granted: bool) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"web": granted}) + "\n", encoding="utf-8")
 
 
 def _read(file: Path) -> bool | None:

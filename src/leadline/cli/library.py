@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leadline.cli.asking import is_confirmed
 from leadline.cli.calibrate import rows as calibration_rows
 from leadline.cli.command import (
     DIFFERENT,
@@ -77,7 +78,7 @@ def rm(
         async with open_library(settings) as library:
             base = await library.collection(collection or settings.run.collection)
             source = _only_one(await base.find_sources(wanted), wanted)
-            if not _may_delete(source, yes):
+            if not await _may_delete(source, yes):
                 say("Nothing was removed.", stderr=True)
                 return 0
             deleted = await base.delete(source.doc_id)
@@ -167,13 +168,13 @@ def _only_one(found: "Sequence[SourceInfo]", wanted: str) -> "SourceInfo":
     return found[0]
 
 
-def _may_delete(source: "SourceInfo", yes: bool) -> bool:
+async def _may_delete(source: "SourceInfo", yes: bool) -> bool:
     """Consent to a deletion; unattended it must have been given with --yes."""
     if yes:
         return True
     if not is_interactive():
         raise ConfigError("Nobody is there to confirm the removal.", hint="Add --yes to remove without being asked.")
-    return typer.confirm(f"Remove {plain(source.file_name, one_line=True)} ({source.chunks} chunks)?", err=True)
+    return await is_confirmed(f"Remove {plain(source.file_name, one_line=True)} ({source.chunks} chunks)?")
 
 
 def _show_deletion(deleted: "DeleteReport", redacted: Redacted, as_json: bool) -> int:
