@@ -21,10 +21,14 @@ from leadline.nodes.asking import OpenChat, usage_of_failure
 from leadline.nodes.critic import ask_to_judge, ask_to_rewrite
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.progress import degrade
+from leadline.nodes.translated import only_meaning_is_open
 from leadline.state import EvidenceBlock, Grounding, RAGState, Usage, add_usage, merge_unique
 
 # One call more than the critic's own: its reply may need a repair.
 _REPAIR_CALLS = 1
+_LEFT_OPEN = (
+    "It is in another language than its passages: figures and names agree, what it says of them is not checked."
+)
 CHECK_TIMEOUT_S = 30.0  # one check by rule takes milliseconds
 
 
@@ -38,7 +42,8 @@ class CheckAnswer(Protocol):
 class CheckedDraft:
     """The draft after its check. `changes` says for people what was rewritten or left out, "" for nothing.
 
-    `limits` names the budgets that kept the LLM from being asked.
+    `left_open` says what could not be checked of a draft that no rule speaks against. `limits` names the budgets that
+    kept the LLM from being asked.
     """
 
     check: AnswerCheck
@@ -47,6 +52,7 @@ class CheckedDraft:
     usage: Usage = field(default_factory=Usage)
     degraded: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
+    left_open: str = ""
 
 
 class CheckDraft(Protocol):
@@ -105,7 +111,8 @@ async def check_draft(
 ) -> CheckedDraft:
     """Checks the draft of a complete run's pass. Raises what `check` raises: the draft is unverified then.
 
-    Ungrounded: what is left would be no answer, or the rest no answer to the question. An LLM is asked at most twice,
+    Ungrounded: what is left would be no answer, or the rest no answer to the question. Of one in another language than
+    its passages only the meaning may be open: unverified. An LLM is asked at most twice,
     within the run's budgets: to rewrite failing sentences, and as the critic; a critic that fails, or that may not be
     asked any more, leaves the draft unverified.
     """
@@ -114,6 +121,8 @@ async def check_draft(
     found = await at.checked(state["answer"])
     if found.grounding == "no_answer":
         return CheckedDraft(found, "no_answer")
+    if found.grounding == "ungrounded" and await asyncio.to_thread(_is_translation, at, found):
+        return CheckedDraft(found, "unverified", left_open=_LEFT_OPEN)
     mended, count = await _mended(at, found)
     judged = await _judged(at, mended)
     kept, left_out = await _without_faults(at, judged or mended)
@@ -124,6 +133,10 @@ async def check_draft(
         grounding = "unverified"
     changed = _told(count, left_out) if grounding in ("grounded", "unverified") else ""
     return CheckedDraft(kept, grounding, changed, at.usage, at.degraded, at.limits)
+
+
+def _is_translation(at: _Checking, found: AnswerCheck) -> bool:
+    return only_meaning_is_open(found.text, at.evidence, at.question)
 
 
 async def _mended(at: _Checking, found: AnswerCheck) -> tuple[AnswerCheck, int]:
@@ -196,7 +209,7 @@ async def _answers(at: _Checking, found: AnswerCheck) -> bool:
         scorer = await at.scorer()
         texts = [claim.text for claim in found.claims]
         return max(await asyncio.to_thread(scorer.score_sentences, at.question, texts)) > 0
-    except ModelError as error:
+    except Exception as error:  # noqa: BLE001 a named degrade point: what isn't known to answer is no answer
         at.degraded.append(degrade(at.runtime, "reranker", error))
         return False
 

@@ -34,7 +34,7 @@ class Facts:
 class Checked:
     """A draft after its check: the text with only real markers, what it cites, and how it and its evidence stand.
 
-    `changes` says what of the draft was rewritten or left out, "" for nothing.
+    `changes` says what of the draft was rewritten or left out, `left_open` what was not checked; "" for nothing.
     """
 
     text: str
@@ -42,6 +42,7 @@ class Checked:
     grounding: Grounding
     evidence: Evidence
     changes: str = ""
+    left_open: str = ""
 
 
 def result_of(

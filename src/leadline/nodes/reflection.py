@@ -25,6 +25,7 @@ from leadline.nodes.retrying import hop_first, hop_reason, next_try, retry
 from leadline.nodes.web_query import outgoing_query
 from leadline.ranking import evidence_sign
 from leadline.state import (
+    Flag,
     Grounding,
     Pass,
     RAGState,
@@ -50,7 +51,7 @@ async def reflection(
     noted = merge_unique(state.get("limits", []), kept_from)
     state = {**state, "usage": add_usage(state.get("usage", {}), spent), "limits": noted}
     remedies = left(state, runtime.context)
-    decision = _told_of_changes(_decision(state, runtime.context, checked, remedies), checked)
+    decision = _told_of_check(_decision(state, runtime.context, checked, remedies), checked)
     _retract(runtime, state, decision, checked)
     update: RAGUpdate
     if decision.action == "retry":
@@ -87,11 +88,13 @@ def _decision(state: RAGState, context: RunContext, checked: Checked, remedies: 
     return decision
 
 
-def _told_of_changes(decision: Decision, checked: Checked) -> Decision:
-    """The decision with what the check left out or had rewritten, where the answer stands."""
-    if decision.status != "answered" or not checked.changes:
+def _told_of_check(decision: Decision, checked: Checked) -> Decision:
+    """The decision with what the check left out, had rewritten or could not tell, where the answer stands."""
+    if decision.status != "answered":
         return decision
-    return replace(decision, reason=f"{decision.reason} {checked.changes}", flags=(*decision.flags, "shortened"))
+    reason = " ".join(filter(None, (decision.reason, checked.changes, checked.left_open)))
+    flags: tuple[Flag, ...] = (*decision.flags, "shortened") if checked.changes else decision.flags
+    return replace(decision, reason=reason, flags=flags)
 
 
 def _retract(runtime: Runtime[RunContext], state: RAGState, decision: Decision, checked: Checked) -> None:
@@ -136,7 +139,7 @@ async def _checked(
     # What was written may be supported; what was to come is not known.
     broken = state.get("draft_status") == "interrupted" and done.grounding == "grounded"
     grounding: Grounding = "unverified" if broken else done.grounding
-    checked = Checked(found.text, tuple(found.citations), grounding, sign, done.changes)
+    checked = Checked(found.text, tuple(found.citations), grounding, sign, done.changes, done.left_open)
     return checked, done.usage, done.degraded, done.limits
 
 
