@@ -2,12 +2,16 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+
+from leadline.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -16,12 +20,43 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("make ", "git clone", "cd ", "pip install")
 SERVERS = ("leadline serve", "make studio")
 ALLOWED_EXIT = re.compile(r"#.*exits? (\d)")
+ASSIGNMENT = re.compile(r"[A-Z_]+=")
 
 
 def commands() -> list[str]:
-    """The README's shell lines, without comments and blank lines."""
+    """The README's shell lines that are run here, without comments and blank lines."""
     lines = [line.strip() for block in BLOCKS for line in block.splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
+    return [line for line in lines if line and not line.startswith(("#", *ELSEWHERE, *SERVERS))]
+
+
+def expected_exit(command: str) -> int:
+    """What the line says, 0 where it says nothing."""
+    found = ALLOWED_EXIT.search(command)
+    return int(found.group(1)) if found else 0
+
+
+def run_in_a_shell(command: str, env: dict[str, str]) -> int:
+    """The exit status of the line, typed into a shell."""
+    return subprocess.run(command, shell=True, check=False, env=env, capture_output=True, timeout=300).returncode
+
+
+def run_here(command: str) -> int:
+    """The exit status of the line in this process, which has loaded all that a command loads: calls of `leadline`
+    joined by `&&`, with settings before them."""
+    code = 0
+    for part in re.split(r"\s&&\s", command):
+        words = shlex.split(part, comments=True)
+        settings = dict(word.split("=", 1) for word in takewhile(ASSIGNMENT.match, words))
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in settings.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", words[len(settings) :])
+            assert sys.argv[0] == "leadline", command
+            with pytest.raises(SystemExit) as ended:
+                main()
+        if code := int(ended.value.code or 0):
+            break
+    return code
 
 
 def test_the_first_screen_has_the_two_commands() -> None:
@@ -32,25 +67,20 @@ def test_the_first_screen_has_the_two_commands() -> None:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the examples, as the README's commands expect it."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_every_command_works(workplace: Path) -> None:
-    """Each `leadline` line of the README exits as it says (0 where it says nothing)."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("LEADLINE_")}
-    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
-    ran = 0
-    for command in commands():
-        if command.startswith((*ELSEWHERE, *SERVERS)):
-            continue
-        found = ALLOWED_EXIT.search(command)
-        expected = int(found.group(1)) if found else 0
-        done = subprocess.run(
-            command, shell=True, check=False, cwd=workplace, env=env, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == expected, f"{command}\n{done.stdout}\n{done.stderr}"
-        ran += 1
-    assert ran >= 5
+@pytest.mark.usefixtures("workplace")
+def test_every_command_works(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each `leadline` line of the README exits as it says (0 where it says nothing). The first two are typed into a
+    shell, where each is a process of its own, and the rest run here, one after the other."""
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    lines = commands()
+    assert len(lines) >= 5
+    for number, command in enumerate(lines):
+        code = run_in_a_shell(command, env) if number < 2 else run_here(command)
+        assert code == expected_exit(command), f"{command}\n{capsys.readouterr()}"
