@@ -75,6 +75,54 @@ def test_a_set_of_one_kind_says_what_it_lacks(leadline: Any, folder: Path) -> No
     assert '"answerable": false' in done.out
 
 
+@pytest.fixture
+def answerable(folder: Path) -> Path:
+    """The same with the right answer, and a question that has none."""
+    queries = [
+        {"_id": "q", "text": "what makes the tide rise", "answers": ["The moon"]},
+        {"_id": "u", "text": "who painted the ceiling", "metadata": {"answerable": False}},
+    ]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries), encoding="utf-8")
+    return folder
+
+
+def test_whole_answers_have_their_figures(leadline: Any, answerable: Path, tmp_path: Path) -> None:
+    """The JSON is dataset → variant → figures and gain; the table has a line for each variant."""
+    done = leadline("eval", "answers", answerable, "--json", "--data-dir", tmp_path / "data")
+    assert done.code == 0, done
+    variants = json.loads(done.out)["tiny"]
+    assert list(variants) == ["full", "loop off", "sign off", "web off"]
+    figures = variants["full"]["figures"]
+    assert (figures["answerable"], figures["unanswerable"], figures["failed"]) == (1, 1, 0)
+    assert (figures["right"]["value"], figures["abstained_rightly"]["value"]) == (1.0, 1.0)
+    assert (variants["full"]["full_gains"], variants["loop off"]["full_gains"]["value"]) == (None, 0.0)
+    table = leadline("eval", "answers", answerable, "--no-ablation", "--data-dir", tmp_path / "data").out.splitlines()
+    assert table[0] == "tiny: 1 answerable and 1 unanswerable questions"
+    assert [line.split("\t")[0] for line in table[1:]] == ["", "full"]
+    assert table[1].startswith("\tright\tF1\tcited rightly")
+
+
+@pytest.mark.parametrize(
+    ("bound", "code"),
+    [("right=1", 0), ("abstained_wrongly=0", 0), ("failed=0", 0), ("wrong=0", 0), ("f1=1", 1), ("seconds=0.0001", 1)],
+)
+def test_a_figure_that_is_worse_than_it_may_be_is_exit_code_1(
+    leadline: Any, answerable: Path, bound: str, code: int
+) -> None:
+    """Of some figures more is better, of some less."""
+    done = leadline("eval", "answers", answerable, "--no-ablation", "--least", bound)
+    assert done.code == code, done
+    assert ("worse than" in done.err) == bool(code)
+
+
+@pytest.mark.parametrize("bound", ["speed=1", "right", "right=much"])
+def test_a_bound_that_is_none_is_bad_usage(leadline: Any, answerable: Path, bound: str) -> None:
+    """What figures there are is said before anything is measured."""
+    done = leadline("eval", "answers", answerable, "--least", bound)
+    assert done.code == 2
+    assert "--least" in done.err
+
+
 def test_a_folder_that_is_no_dataset_is_one_clear_message(leadline: Any, tmp_path: Path) -> None:
     """Exit code 1 and the three files a dataset needs."""
     (tmp_path / "empty").mkdir()

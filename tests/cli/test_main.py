@@ -34,6 +34,13 @@ def test_help_lists_what_exists(leadline: Any) -> None:
     assert "4 no answer" in " ".join(done.out.split())
 
 
+@pytest.mark.parametrize("group", [(), ("eval",), ("models",)])
+def test_what_a_command_does_is_listed_whole(leadline: Any, group: tuple[str, ...]) -> None:
+    """In the list of commands no sentence is cut off."""
+    listed = leadline(*group, "--help").out.split("Commands:")[1].split("\n\n")[0]
+    assert "..." not in listed
+
+
 def test_version(leadline: Any) -> None:
     """--version prints name and number."""
     assert leadline("--version").out.startswith("leadline 0.")

@@ -18,6 +18,7 @@ from leadline.cli.command import USAGE
 from leadline.cli.display import print_error
 from leadline.cli.evaluate import abstention, retrieval
 from leadline.cli.evaluate_answers import answers
+from leadline.cli.evaluation import WHERE
 from leadline.cli.explain import explain
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
@@ -72,9 +73,8 @@ def build() -> typer.Typer:
         app.command()(command)
     evaluations = typer.Typer(help="Measure on judged questions.", no_args_is_help=True, rich_markup_mode=None)
     evaluations.callback()(lambda: None)
-    evaluations.command()(retrieval)
-    evaluations.command()(abstention)
-    evaluations.command()(answers)
+    for evaluation in (retrieval, abstention, answers):
+        evaluations.command(epilog=WHERE)(evaluation)
     app.add_typer(evaluations, name="eval")
     models = typer.Typer(help="Models on this machine.", no_args_is_help=True, rich_markup_mode=None)
     models.callback()(lambda: None)

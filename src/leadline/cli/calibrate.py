@@ -49,9 +49,9 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the reranker's zero point for a collection from judged questions, and keep it with the collection.
+    """Set the reranker's zero point from judged questions.
 
-    Documents in qrels.tsv are called by file name, path or id.
+    It is that of a collection, and kept with it. Documents in qrels.tsv are called by file name, path or id.
     """
 
     async def work() -> int:

@@ -1,30 +1,19 @@
-"""`leadline eval`: measures on judged questions."""
+"""`leadline eval retrieval` and `eval abstention`: what is found, and whether it holds an answer."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leadline.cli.command import AsJson, DataDir, LockTimeout, run, settings_for
-from leadline.cli.display import print_json, say, table
+from leadline.cli.command import AsJson, DataDir, LockTimeout, run
+from leadline.cli.display import say, table
+from leadline.cli.evaluation import Folders, Sample, SampleOfBoth, Seed, measure
 
 if TYPE_CHECKING:
     from leadline.evaluation.abstention import Abstention
 
-Folders = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DIR...", exists=True, file_okay=False, help="Folders with corpus.jsonl, queries.jsonl and qrels.tsv."
-    ),
-]
 Depth = Annotated[int, typer.Option(min=10, max=1000, help="How many documents each leg ranks.")]
-Sample = Annotated[int | None, typer.Option(min=1, help="Ask only this many of each set's questions.")]
-SampleOfBoth = Annotated[
-    int | None,
-    typer.Option("--sample", min=1, help="Ask only this many of each set's answerable and unanswerable ones."),
-]
-Seed = Annotated[int, typer.Option(help="Which questions a sample draws, and which resamples an interval.")]
 Joint = Annotated[bool, typer.Option("--joint", help="Put the documents of all sets into one index.")]
 
 HEADLINES = {
@@ -51,31 +40,16 @@ def retrieval(  # noqa: PLR0913 - one parameter an option
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure each leg, the fused, the reranked and the blended order: nDCG@10, recall and MRR.
+    """Measure the legs and the orders made of them.
 
-    The indexes are built in a temporary folder; with --data-dir they stay, and the next run embeds nothing again.
+    Of each leg, the fused, the reranked and the blended order: nDCG@10, recall and MRR.
     """
 
     async def work() -> int:
-        from leadline.cli.progress import progress_bars
         from leadline.evaluation.runner import evaluate_retrieval
 
-        settings = settings_for(data_dir, lock_timeout)
-        with progress_bars() as bars:
-            figures = await evaluate_retrieval(
-                folders,
-                settings=settings if data_dir else None,
-                joint=joint,
-                depth=depth,
-                sample=sample,
-                seed=seed,
-                progress=bars.set,
-            )
-        if as_json:
-            print_json(figures)
-            return 0
-        for name, legs in figures.items():
-            _show_retrieval(name, legs)
+        ask = partial(evaluate_retrieval, folders, joint=joint, depth=depth, sample=sample, seed=seed)
+        await measure(ask, _show_retrieval, data_dir=data_dir, lock_timeout=lock_timeout, as_json=as_json)
         return 0
 
     run(work(), as_json=as_json)
@@ -89,29 +63,16 @@ def abstention(
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure whether the sign of the best logit tells questions that the documents answer from those they don't.
+    """Measure how well the sign tells what can be answered.
 
-    The indexes are built in a temporary folder; with --data-dir they stay, and the next run embeds nothing again.
+    The sign of the best logit is to tell questions that the documents answer from those they don't.
     """
 
     async def work() -> int:
-        from leadline.cli.progress import progress_bars
         from leadline.evaluation.abstention import evaluate_abstention
 
-        settings = settings_for(data_dir, lock_timeout)
-        with progress_bars() as bars:
-            figures = await evaluate_abstention(
-                folders,
-                settings=settings if data_dir else None,
-                sample=sample,
-                seed=seed,
-                progress=bars.set,
-            )
-        if as_json:
-            print_json(figures)
-            return 0
-        for name, of_set in figures.items():
-            _show_abstention(name, of_set)
+        ask = partial(evaluate_abstention, folders, sample=sample, seed=seed)
+        await measure(ask, _show_abstention, data_dir=data_dir, lock_timeout=lock_timeout, as_json=as_json)
         return 0
 
     run(work(), as_json=as_json)

@@ -1,13 +1,14 @@
 """`leadline eval answers`: whole answers on judged questions, with parts of the graph switched off."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leadline.cli.command import AsJson, DataDir, LockTimeout, run, settings_for
-from leadline.cli.display import print_json, say, table
-from leadline.cli.evaluate import Folders, SampleOfBoth, Seed
+from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, run
+from leadline.cli.display import say, table
+from leadline.cli.evaluation import Folders, SampleOfBoth, Seed, measure
 
 if TYPE_CHECKING:
     from leadline.evaluation.ablation import Ablation
@@ -44,36 +45,23 @@ def answers(  # noqa: PLR0913 - one parameter an option
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure whole answers: right, cited rightly, abstained from or wrong; with the loop, the sign or the web off.
+    """Measure whole answers, with parts of the graph off.
 
-    The indexes are built in a temporary folder; with --data-dir they stay, and the next run embeds nothing again.
+    They are right, cited rightly, abstained from or wrong; with the loop, the sign or the web off.
     """
     bounds = dict(_bound(wanted) for wanted in least or [])
 
     async def work() -> int:
-        from leadline.cli.progress import progress_bars
         from leadline.evaluation.ablation import FULL, VARIANTS, evaluate_answers
         from leadline.evaluation.answers import below
 
-        settings = settings_for(data_dir, lock_timeout)
-        with progress_bars() as bars:
-            found = await evaluate_answers(
-                folders,
-                settings=settings if data_dir else None,
-                llm=llm,
-                variants=VARIANTS[:1] if only_full else VARIANTS,
-                sample=sample,
-                seed=seed,
-                progress=bars.set,
-            )
+        variants = VARIANTS[:1] if only_full else VARIANTS
+        ask = partial(evaluate_answers, folders, llm=llm, variants=variants, sample=sample, seed=seed)
+        found = await measure(ask, _show, data_dir=data_dir, lock_timeout=lock_timeout, as_json=as_json)
         missed = {name: below(of[FULL]["figures"], bounds) for name, of in found.items()}
-        if as_json:
-            print_json(found)
-        for name, of in found.items():
-            if not as_json:
-                _show(name, of)
-            _say_missed(name, missed[name], bounds)
-        return 1 if any(missed.values()) else 0
+        for name, figures in missed.items():
+            _say_missed(name, figures, bounds)
+        return FAILED if any(missed.values()) else 0
 
     run(work(), as_json=as_json)
 

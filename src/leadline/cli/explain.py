@@ -42,7 +42,7 @@ def explain(  # noqa: PLR0913 - one parameter an option
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show why a document was used for an answer, or which stage lost it."""
+    """Show which stage lost a document, or why it was used."""
     given: dict[str, Any] = {"collection": collection, "web": web, "web_consent": "yes" if yes else None}
 
     async def work() -> int:

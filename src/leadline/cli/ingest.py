@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leadline.ingest.pipeline import IngestReport, Progress
 
 Paths = Annotated[
-    list[Path], typer.Argument(metavar="PATH...", exists=True, help="Files and folders.", show_default=False)
+    list[Path], typer.Argument(metavar="PATH", exists=True, help="Files and folders.", show_default=False)
 ]
 Sync = Annotated[bool, typer.Option("--sync", help="Then remove what came from these folders and is there no more.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be added, replaced and removed.")]

