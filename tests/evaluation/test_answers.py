@@ -96,4 +96,7 @@ def test_a_set_of_one_kind_has_no_figures_of_the_other() -> None:
     assert found["abstained_rightly"] is None
     assert below(found, {"abstained_rightly": 0.0}) == {"abstained_rightly": None}
     assert below(found, {"right": 1.0, "failed": 0, "wrong": 0.0}) == {}
+    for cost in ("failed", "wrong", "abstained_wrongly", "seconds"):
+        assert below({cost: {"value": 0.5}}, {cost: 0.6}) == {}
+        assert below({cost: {"value": 0.5}}, {cost: 0.4}) == {cost: 0.5}
     assert below({"right": {"value": math.nan}}, {"right": 0.0}).keys() == {"right"}

@@ -19,6 +19,7 @@ from leadline.evaluation.statistics import Estimate, bootstrap, mean, share
 from leadline.records import Result
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+COSTS = frozenset({"failed", "wrong", "abstained_wrongly", "seconds"})  # figures of which less is better
 _MARKS = re.compile(r"\[\d+(?:\s*[,-]\s*\d+)*\]")
 
 
@@ -126,12 +127,12 @@ def gained(outcomes: Sequence[Outcome], others: Sequence[Outcome], *, seed: int)
 def below(found: Mapping[str, Any], least: Mapping[str, float]) -> dict[str, float | None]:
     """The figures that miss their least value, and what they are. One that can't be told misses it too.
 
-    `failed` and `wrong` must not be above theirs.
+    Of COSTS the value is the most there may be.
     """
     missed: dict[str, float | None] = {}
     for name, bound in least.items():
         value = found[name]["value"] if isinstance(found.get(name), Mapping) else found.get(name)
-        good = value is not None and (value <= bound if name in ("failed", "wrong") else value >= bound)
+        good = value is not None and (value <= bound if name in COSTS else value >= bound)
         if not good:
             missed[name] = value
     return missed
