@@ -108,6 +108,29 @@ def test_what_is_wrong_is_named(tmp_path: Path, corpus: Rows, qrels: str, said: 
         load_dataset(write(tmp_path, corpus=corpus, qrels=qrels))
 
 
+def test_a_question_stands_once(tmp_path: Path) -> None:
+    """Of two with one id only one would be asked, and the judgements could be of either."""
+    with pytest.raises(DatasetError, match=r"queries\.jsonl repeats a question's id"):
+        load_dataset(write(tmp_path, queries=[*QUERIES, {**QUERIES[0], "text": "another one"}]))
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels.tsv"])
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path, name: str) -> None:
+    """With its name, and no traceback."""
+    path = write(tmp_path) / name
+    path.write_bytes(path.read_bytes() + "{}\tä\t1\n".encode("latin-1"))
+    with pytest.raises(DatasetError, match=f"{name}.* is not text in UTF-8"):
+        load_dataset(tmp_path)
+
+
+def test_a_field_without_end_in_the_judgements_is_refused(tmp_path: Path) -> None:
+    """Longer than a reader of tables takes: a message, and no traceback."""
+    path = write(tmp_path) / "qrels.tsv"
+    path.write_text(path.read_text(encoding="utf-8") + "q1\t" + "d" * 200_000 + "\t1\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"qrels\.tsv.* field larger"):
+        load_dataset(tmp_path)
+
+
 def test_a_missing_folder_says_what_a_dataset_is(tmp_path: Path) -> None:
     """A wrong path gives one message with the three files a dataset needs."""
     with pytest.raises(DatasetError, match=r"corpus\.jsonl, queries\.jsonl and qrels\.tsv"):

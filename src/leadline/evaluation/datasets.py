@@ -8,9 +8,10 @@ import csv
 import json
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from leadline.errors import DatasetError
 
@@ -97,6 +98,8 @@ def load_questions(folder: Path) -> Dataset:
     """
     rows = [(row, at) for row, at in _json_lines(folder / "queries.jsonl")]
     texts = {_text(row, "_id", at): _text(row, "text", at) for row, at in rows}
+    if len(texts) < len(rows):
+        raise DatasetError(f"{folder / 'queries.jsonl'} repeats a question's id.", hint="Each _id may stand once.")
     marked = {row["_id"] for row, at in rows if _answerable(row, at) is False}
     graded = _read_qrels(folder / "qrels.tsv")
     qrels = {query: relevant for query, grades in graded.items() if (relevant := _relevant(grades))}
@@ -124,7 +127,7 @@ def _json_lines(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
             at = f"{path}, line {number}"
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (json.JSONDecodeError, RecursionError) as error:
                 raise DatasetError(f"{at} is not JSON: {error}.") from None
             if not isinstance(row, dict):
                 raise DatasetError(f"{at} is not a JSON object.")
@@ -162,9 +165,16 @@ def _read_qrels(path: Path) -> Qrels:
     return qrels
 
 
-def _opened(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """The file; what it raises while it is read becomes a DatasetError."""
     try:
-        return path.open(encoding="utf-8", newline="" if path.suffix == ".tsv" else None)
+        with path.open(encoding="utf-8", newline="" if path.suffix == ".tsv" else None) as lines:
+            yield lines
     except OSError as error:
         hint = "A dataset folder holds corpus.jsonl, queries.jsonl and qrels.tsv."
         raise DatasetError(f"{path} can't be read: {error.strerror}.", hint=hint) from None
+    except UnicodeDecodeError:
+        raise DatasetError(f"{path} is not text in UTF-8.") from None
+    except csv.Error as error:
+        raise DatasetError(f"{path} is no table: {error}.") from None
