@@ -17,6 +17,7 @@ HOSTILE = {
     "letters joined by dashes": "The motif of the gene is {G-A-} in 2011 [1].",
     "words in capitals": "The gene {Aa }is new [1].",
     "figures": "{1 }[1].",
+    "amounts": "{1 m }[1].",
     "a negation": "It {not }costs [1].",
     "a short negation": "It {n't }costs [1].",
     "quotation marks": '{"a }[1].',

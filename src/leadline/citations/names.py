@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leadline.analysis import STOP_WORDS, normalised
-from leadline.citations.quantities import UNIT_WORDS
+from leadline.citations.units import UNITS
 from leadline.citations.wordforms import same_place
 
 _TOKEN = re.compile(r"\w[\w.’'&/@+#-]*[\w+#]|\w")
@@ -42,6 +42,7 @@ _OPENERS = frozenset(
     people men women children students workers scientists researchers experts evidence research water air light heat
     january february march april may june july august september october november december""".split()
 )
+_NO_NAMES = STOP_WORDS | _OPENERS | UNITS.keys()
 _GERMAN = frozenset(
     """der die das und ist nicht ein eine wird mit für den dem im bis zum zur vom nach auch sich wurde wurden sind kann
     einer einem einen kein keine oder beträgt""".split()
@@ -85,7 +86,7 @@ def _name(word: str, opens: bool, following: list[str], *, german: bool) -> Name
         return None
     if len(word) > 1 and _CODE.match(word):
         return Name(word, code=True)
-    if not word[:1].isupper() or len(word) < 2 or lower in STOP_WORDS | _OPENERS | UNIT_WORDS:
+    if not word[:1].isupper() or len(word) < 2 or lower in _NO_NAMES:
         return None
     in_a_row = following[0][:1].isupper() and following[0].casefold() not in STOP_WORDS if following else False
     if (german and not in_a_row) or (opens and not in_a_row and _is_common(word, following)):
@@ -139,7 +140,7 @@ class Mentions:
             return True
         if same_place(folded.replace(".", "")) in self._places:
             return True
-        parts = [part for part in re.split(r"[-/.’'&+]", folded) if part]
+        parts = [part for part in re.split(r"[-/.’'&+]|(?<=\d)(?=a\Z)", folded) if part]  # 16A is 16 A
         if name.code:
             return self._stand_together(parts) or self._are_initials(name.text)
         return all(part in self._words or not self._stems.isdisjoint(_stems(part)) for part in parts) or (

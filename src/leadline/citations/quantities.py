@@ -1,7 +1,7 @@
-"""Numbers and dates in a sentence, in one form whatever way they are written.
+"""Numbers in a sentence, in one form whatever way they are written.
 
-Knows digits in every script, group and decimal signs, magnitudes, units, number words and ordinals of a few
-languages, and the usual forms of dates. Doesn't compare texts.
+Knows digits in every script, group and decimal signs, magnitudes, number words and ordinals of a few languages, and the
+time of day. Doesn't know dates; doesn't compare texts.
 """
 
 import re
@@ -9,7 +9,9 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_ORDINAL = r"(?:st|nd|rd|th|er|ère|e|ª|º)(?![\w])"
+from leadline.analysis import STOP_WORDS
+from leadline.citations.units import UNITS, factors
+
 # Not part of a code such as ERR-4021, GPT-4 or 7.3.2: those are compared as names.
 _NUMBER = re.compile(
     r"""(?<![\w.,’'])(?<![A-Za-z][-–_/])(?P<minus>(?<![\w)%\]])[-−])?
@@ -31,59 +33,6 @@ _MAGNITUDES = {
     **dict.fromkeys(("万", "萬"), 1e4),
     **dict.fromkeys(("亿", "億"), 1e8),
 }
-_UNITS = {
-    unit: words[0]
-    for words in (
-        ("percent", "%", "percentage", "prozent", "pct", "pourcent"),
-        ("euro", "€", "eur", "euros"),
-        ("dollar", "$", "usd", "dollars", "us$"),
-        ("pound", "£", "gbp", "pounds"),
-        ("yen", "¥", "jpy"),
-        ("second", "s", "sec", "secs", "seconds", "sekunden", "sekunde"),
-        ("millisecond", "ms", "milliseconds"),
-        ("minute", "min", "mins", "minutes", "minuten"),
-        ("hour", "h", "hr", "hrs", "hours", "stunde", "stunden"),
-        ("day", "d", "days", "tag", "tage", "tagen", "jours", "jour", "días"),
-        ("week", "weeks", "woche", "wochen", "semaines", "semanas"),
-        ("month", "months", "monat", "monate", "monaten", "mois", "meses"),
-        ("year", "years", "yr", "yrs", "jahr", "jahre", "jahren", "ans", "années", "años"),
-        ("metre", "m", "meter", "meters", "metres"),
-        ("kilometre", "km", "kilometer", "kilometers", "kilometres"),
-        ("centimetre", "cm", "centimeters", "centimetres"),
-        ("millimetre", "mm", "millimeters", "millimetres"),
-        ("mile", "mi", "miles"),
-        ("foot", "ft", "feet"),
-        ("inch", "in.", "inches"),
-        ("kilogram", "kg", "kilograms", "kilogramm"),
-        ("gram", "g", "grams", "gramm"),
-        ("milligram", "mg", "milligrams"),
-        ("microgram", "mcg", "µg", "μg", "micrograms"),
-        ("tonne", "t", "tonnes", "tons", "ton"),
-        ("litre", "l", "liter", "liters", "litres"),
-        ("millilitre", "ml", "milliliters"),
-        ("volt", "v", "volts"),
-        ("kilovolt", "kv", "kilovolts"),
-        ("ampere", "amp", "amps", "amperes"),
-        ("milliampere", "ma", "milliamps", "milliamperes"),
-        ("hertz", "hz"),
-        ("kilohertz", "khz"),
-        ("megahertz", "mhz"),
-        ("gigahertz", "ghz"),
-        ("watt", "w", "watts"),
-        ("kilowatt", "kw"),
-        ("bar", "bars"),
-        ("newton metre", "nm"),
-        ("psi",),
-        ("kilopascal", "kpa"),
-        ("hectare", "ha", "hectares", "hektar"),
-        ("acre", "acres"),
-        ("kilobyte", "kb", "kilobytes"),
-        ("megabyte", "mb", "megabytes"),
-        ("gigabyte", "gb", "gigabytes"),
-    )
-    for unit in words
-}
-UNIT_WORDS = frozenset(_UNITS)
 _WORDS: dict[str, float] = {
     **{
         w: n
@@ -114,6 +63,7 @@ _ORDINALS = {
 # Words that count nothing as often as they count something.
 _LOOSE = frozenset({"one", "first", "second", "once", "half", "both", "zero", "dozen", "elf"})
 _WORD = re.compile(r"[^\W\d_]+")
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +81,12 @@ class Quantity:
 
     def agrees(self, other: "Quantity") -> bool:
         """Whether both can be the same amount; a unit that only one of them names doesn't tell them apart."""
-        same = any(abs(a - b) <= 1e-11 * max(abs(a), abs(b)) for a in self.values for b in other.values)
-        return same and (not self.unit or not other.unit or self.unit == other.unit)
+        mine, theirs = factors(self.unit, other.unit)
+        return mine > 0 and any(_equal(a * mine, b * theirs) for a in self.values for b in other.values)
+
+
+def _equal(a: float, b: float) -> bool:
+    return abs(a - b) <= 1e-11 * max(abs(a), abs(b))
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -158,17 +112,17 @@ def _plain_digits(text: str) -> str:
 def _in_figures(text: str) -> Iterator[Quantity]:
     for match in _NUMBER.finditer(text):
         unit_text = match["unit"] or ""
-        word = unit_text.strip(" \t\u00a0\u202f-").casefold()
+        word = "ampere" if _is_ampere(text, match) else unit_text.strip(" \t\u00a0\u202f-").casefold()
         glued = unit_text[:1].isalpha()
-        if glued and word not in _UNITS and word not in _MAGNITUDES and word.isascii():
+        if glued and word not in UNITS and word not in _MAGNITUDES and word.isascii():
             continue  # 3D and 4K are names
-        factor, unit = _MAGNITUDES.get(word, 1.0), _UNITS.get(word, "")
+        factor, unit = _MAGNITUDES.get(word, 1.0), UNITS.get(word, "")
         if glued and word == "s":
             unit = ""  # the 1990s
         if factor != 1.0 or word == "per":
             unit = _unit_behind(text, match.end(), per=word == "per")
         if before := _CURRENCY_BEFORE.search(text[max(0, match.start() - 6) : match.start()]):
-            unit = _UNITS.get(before.group().strip()[-3:].casefold(), _UNITS.get(before.group().strip()[-1:], unit))
+            unit = UNITS.get(before.group().strip()[-3:].casefold(), UNITS.get(before.group().strip()[-1:], unit))
         scale = factor * (-1.0 if match["minus"] else 1.0)
         extra = _FRACTIONS.get(match["fraction"] or "", 0.0)
         readings = _readings(match["digits"], match["sign"])
@@ -179,11 +133,19 @@ def _in_figures(text: str) -> Iterator[Quantity]:
         yield Quantity(shown.strip(), values, unit, False, match.start())
 
 
+def _is_ampere(text: str, match: re.Match[str]) -> bool:
+    """Whether a capital A behind a figure is a unit: 16 A, 16A. In Hall 3 A it belongs to a name, in A-levels too."""
+    if (match["unit"] or "").strip(" \t\u00a0\u202f-") != "A" or text[match.end() : match.end() + 1] in tuple("-'’"):
+        return False
+    before = _WORD_BEFORE.search(text[max(0, match.start() - 24) : match.start()])
+    return before is None or not before[1][0].isupper() or before[1].casefold() in STOP_WORDS
+
+
 def _unit_behind(text: str, at: int, *, per: bool) -> str:
     follow = re.compile(r"[ \t]*([^\W\d_]+|[%€$£])").match(text, at)
     if follow is None:
         return ""
-    return "percent" if per and follow[1] == "cent" else _UNITS.get(follow[1].casefold(), "")
+    return "percent" if per and follow[1] == "cent" else UNITS.get(follow[1].casefold(), "")
 
 
 def _readings(digits: str, sign: str | None) -> tuple[float, ...]:
@@ -217,9 +179,9 @@ def _in_words(text: str) -> Iterator[Quantity]:
         while place < len(words) and _continues(text, words, place, values[-1]):
             values.append(_value(words[place].group()))
             place += 1
-        unit = _UNITS.get(words[place].group().casefold(), "") if place < len(words) else ""
+        unit = UNITS.get(words[place].group().casefold(), "") if place < len(words) else ""
         loose = len(values) == 1 and name in _LOOSE
-        shown = text[words[first].start() : words[place - 1].end()]
+        shown = text[words[first].start() : words[place if unit else place - 1].end()]
         yield Quantity(shown, (_composed(values),), unit, loose, words[first].start())
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from leadline.analysis import STOP_WORDS, Analyzer, english_stem
 from leadline.citations.contrasts import contradicted
-from leadline.citations.dates import take_dates
+from leadline.citations.dates import Date, take_dates
 from leadline.citations.markers import parse_markers
 from leadline.citations.names import Mentions, names, written_out
 from leadline.citations.negation import denies
@@ -104,11 +104,24 @@ def said_terms(sentence: str) -> list[str]:
 
 def coverage(sentence: str, span_text: str) -> float:
     """The share of the sentence's content words that the text has, from 0 to 1; 1 where there are none."""
-    return _share(content_terms(sentence), span_text)
+    return _share(content_terms(sentence), sentence, span_text)
 
 
-def _share(wanted: Sequence[str], span_text: str) -> float:
-    return 1 - len(missing_terms(wanted, span_text)) / len(wanted) if wanted else 1.0
+def _share(wanted: Sequence[str], sentence: str, span_text: str) -> float:
+    return 1 - len(_lacking(wanted, sentence, span_text)) / len(wanted) if wanted else 1.0
+
+
+def _lacking(wanted: Sequence[str], sentence: str, span_text: str) -> list[str]:
+    """The terms of the sentence that the text lacks; an amount in another unit (two years, 24 months) is there."""
+    missing = missing_terms(wanted, span_text)
+    amounts = [q for q in _figures(sentence)[2] if q.unit] if missing else []
+    there = {
+        term
+        for amount in amounts
+        if any(other.unit and amount.agrees(other) for other in _figures(span_text)[2])
+        for term in _analyzer().terms(amount.text)
+    }
+    return [term for term in missing if term not in there]
 
 
 def missing_terms(wanted: Sequence[str], span_text: str) -> list[str]:
@@ -138,14 +151,20 @@ def terms_of(text: str) -> frozenset[str]:
 _mentions = lru_cache(maxsize=128)(Mentions)
 
 
+@lru_cache(maxsize=1024)
+def _figures(text: str) -> tuple[list[Date], str, list[Quantity]]:
+    """The dates of a text, the text without them, and the amounts in that."""
+    dates, rest = take_dates(text)
+    return dates, rest, quantities(rest)
+
+
 def _dates_and_numbers(sentence: str, span_text: str, context: str) -> list[Problem]:
-    dates, sentence_rest = take_dates(sentence)
-    span_dates, span_rest = take_dates(span_text)
-    amounts = quantities(span_rest)
+    dates, sentence_rest, said = _figures(sentence)
+    span_dates, _, amounts = _figures(span_text)
     years = _years(span_text) or _years(context)
     missing = [Problem("date", d.text) for d in dates if not any(d.agrees(other, years) for other in span_dates)]
     dated = frozenset(float(part) for d in span_dates for reading in d.readings for part in reading if part is not None)
-    for quantity in quantities(sentence_rest):
+    for quantity in said:
         there = any(quantity.agrees(other) for other in amounts) or dated.intersection(quantity.values)
         if not (
             there
@@ -183,7 +202,7 @@ def _counts_a_list(quantity: Quantity, sentence: str) -> bool:
     """Whether a small number in words counts what the sentence itself lists: the two parts are A and B."""
     listed = re.split(r"\b(?:are|were|is|was|includ\w+)\b|:", _behind(quantity, sentence))[-1]
     separators = re.findall(r",\s*(?:and|or)\b|,|\band\b|\bor\b", listed)
-    return quantity.text.isalpha() and quantity.values[0] - 1 == len(separators) > 0
+    return quantity.text.split()[0].isalpha() and quantity.values[0] - 1 == len(separators) > 0
 
 
 def _part_of_a_name(quantity: Quantity, sentence: str, context: str) -> bool:
@@ -235,14 +254,14 @@ def _quotations(sentence: str, text: str) -> list[Problem]:
 def _coverage(sentence: str, span_text: str) -> list[Problem]:
     """Names and figures have rules of their own, so what is said of them counts once more without them."""
     wanted = [term for term in content_terms(sentence) if term not in _LIGHT] or content_terms(sentence)
-    share = _share(wanted, span_text)
+    share = _share(wanted, sentence, span_text)
     if span_text.lstrip().startswith("|"):  # a row names things and amounts; what is said of them stands in its header
         supported = share >= MIN_COVERAGE_OF_ROW
     else:
-        supported = share >= MIN_COVERAGE and _share(said_terms(sentence), span_text) >= MIN_COVERAGE_OF_SAID
+        supported = share >= MIN_COVERAGE and _share(said_terms(sentence), sentence, span_text) >= MIN_COVERAGE_OF_SAID
     if supported:
         return []
-    return [Problem("coverage", " ".join(missing_terms(wanted, span_text)))]
+    return [Problem("coverage", " ".join(_lacking(wanted, sentence, span_text)))]
 
 
 def _without_marks(text: str) -> str:
