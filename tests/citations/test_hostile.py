@@ -18,6 +18,7 @@ HOSTILE = {
     "words in capitals": "The gene {Aa }is new [1].",
     "figures": "{1 }[1].",
     "amounts": "{1 m }[1].",
+    "names that do something": "{Aa bought }Bolt [1].",
     "a negation": "It {not }costs [1].",
     "a short negation": "It {n't }costs [1].",
     "quotation marks": '{"a }[1].',

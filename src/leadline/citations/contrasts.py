@@ -1,14 +1,11 @@
 """Words of which only one can be true: seasons, weekdays, directions, more and less, a month and a year.
 
 A sentence that has one of a set where its source has only another says something else, though every other word agrees.
-Knows the sets and their words' forms, rates (a month, yearly), limits (up to 30, over 30) and who did what where a
-source says `by`; else it doesn't know what is said of what.
+Knows the sets and their words' forms, rates (a month, yearly) and limits (up to 30, over 30); doesn't know what is said
+of what.
 """
 
 import re
-
-from leadline.analysis import STOP_WORDS, english_stem
-from leadline.citations.wordforms import base_form
 
 _SETS = """spring|summer|autumn fall|winter
 monday|tuesday|wednesday|thursday|friday|saturday|sunday
@@ -93,19 +90,12 @@ _LIMIT = re.compile(
     r"(?: the age of)? (?P<number>[\d.,]*\d)",
     re.IGNORECASE,
 )
-# A name reads one way only and has an end: else a row of capitals (G-A-T-T-A-C-A) takes time without end.
-_NAME = r"(?>(?:[A-ZÀ-Þ]\.){1,4}|[A-ZÀ-Þ][\w’'-]{1,40}+(?:\.(?= [a-z]))?)"
-_WHO = rf"(?<![\w’'-])(?P<who>{_NAME}(?: ?(?:(?:de|von|van|der|la|le|du|of|the|&) ){{0,2}}+{_NAME}){{0,7}}+)"
-_DONE = r"\b(?P<verb>\w{2,}ed|built|made|led|won|written|drawn|chosen|taken|given|shown|sung|held|bought|sold)\b"
-_BY = re.compile(rf"\b(?:is|are|was|were|been|be|being)\s+(?:\w+ly\s+)?{_DONE}(?P<rest>[^.;]{{0,120}})")
-_AGENT = re.compile(rf"\bby {_WHO}")
-_DID = re.compile(rf"{_WHO} (?<!['’]s )(?:(?:first|later|also|originally) )?(?P<verb>\w{{3,}})\b")
 
 
 def contradicted(sentence: str, text: str) -> str:
     """The word of `sentence` in whose place `text` has another of its set and never that one; "" if none."""
     other = _other_of_a_set(sentence, text, _READ)
-    return other or _other_rate(sentence, text) or _other_limit(sentence, text) or _other_agent(sentence, text)
+    return other or _other_rate(sentence, text) or _other_limit(sentence, text)
 
 
 def of_another_occasion(question: str, text: str) -> bool:
@@ -145,20 +135,3 @@ def _other_limit(sentence: str, text: str) -> str:
         if (number, not high) in there and (number, high) not in there:
             return match.group()
     return ""
-
-
-def _other_agent(sentence: str, text: str) -> str:
-    """The name that is said to have done what the text says another did: X founded, founded by Y."""
-    done: dict[str, set[str]] = {}
-    for match in _BY.finditer(text):
-        named = [_words(agent["who"]) for agent in _AGENT.finditer(match["rest"])]
-        done.setdefault(_verb(match), set()).update(*named)
-    for match in _DID.finditer(sentence) if done else ():
-        agents, who = done.get(_verb(match)), _words(match["who"]) - STOP_WORDS
-        if agents and who and agents.isdisjoint(who):
-            return match["who"].strip()
-    return ""
-
-
-def _verb(match: re.Match[str]) -> str:
-    return base_form(english_stem(match["verb"].casefold()))

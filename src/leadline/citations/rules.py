@@ -18,6 +18,7 @@ from leadline.citations.markers import parse_markers
 from leadline.citations.names import Mentions, names, written_out
 from leadline.citations.negation import denies
 from leadline.citations.quantities import Quantity, quantities
+from leadline.citations.roles import other_agent
 from leadline.citations.wordforms import base_form
 
 ProblemKind = Literal[
@@ -241,7 +242,7 @@ def _negation(sentence: str, span_text: str) -> list[Problem]:
 
 
 def _opposites(sentence: str, span_text: str) -> list[Problem]:
-    word = contradicted(sentence, span_text)
+    word = contradicted(sentence, span_text) or other_agent(sentence, span_text)
     return [Problem("opposite", word)] if word else []
 
 
