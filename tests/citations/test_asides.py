@@ -48,8 +48,10 @@ def test_a_harmless_line_beside_an_answer_is_no_claim(line: str) -> None:
         assert check_answer(answer, EVIDENCE, QUESTION).grounding == "grounded"
 
 
-def test_a_bold_answer_with_a_mark_is_a_claim() -> None:
+def test_a_bold_answer_is_a_claim() -> None:
     """Who only prints the name in bold has answered, and the name is checked."""
     question = "Who founded Halden Robotics?"
-    assert check_answer("**Mira Stone** [4]", EVIDENCE, question).grounding == "grounded"
-    assert check_answer("**Bob Tarn** [4]", EVIDENCE, question).grounding == "ungrounded"
+    for mark in (" [4]", ""):
+        assert check_answer(f"**Mira Stone**{mark}", EVIDENCE, question).grounding == "grounded"
+        assert check_answer(f"**Bob Tarn**{mark}", EVIDENCE, question).grounding == "ungrounded"
+    assert check_answer("**Acme**", EVIDENCE, question).grounding == "ungrounded"

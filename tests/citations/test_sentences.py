@@ -116,3 +116,22 @@ def test_a_day_ends_no_sentence_in_a_language_that_writes_it_with_a_dot() -> Non
         "Der Zähler wird am 14. Oktober 2025 getauscht.",
         "Die Rate ist zum 15. des Monats fällig.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("**Mira Stone**", ["Mira Stone"]),
+        ("# Mira Stone", ["# Mira Stone"]),
+        ("- **Mira Stone**\n- **Dana Fox**", ["Mira Stone", "Dana Fox"]),
+        ("The founders are:\n\n**Mira Stone**\n\n**Dana Fox**", ["Mira Stone", "Dana Fox"]),
+        ("It makes pumps. Its founder is:\n\n**Dana Fox**", ["It makes pumps.", "Dana Fox"]),
+        ("**Mira Stone**\n\nLet me know if you need more.", ["Mira Stone"]),
+        ("**Fees**\nThe fee is ten.", ["The fee is ten."]),
+        ("The fee is ten.\n\n## Sources", ["The fee is ten."]),
+        ("# Fees\n## Base\nThe fee is ten.", ["The fee is ten."]),
+    ],
+)
+def test_bold_text_that_heads_nothing_is_a_claim(text: str, claims: list[str]) -> None:
+    """A name in bold that is the whole answer, an item of it, or what a lead-in leads to, is what the answer says."""
+    assert [words for words, _, claim in read(text) if claim] == claims

@@ -5,8 +5,8 @@ whether a claim is true.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
 
 from leadline.citations.markers import Marker, parse_markers
 from leadline.sentences import boundaries
@@ -32,7 +32,7 @@ _UNCLAIMED_CHARS = 300  # whatever is longer than that says something
 class Sentence:
     """`[start:end]` of the answer, marks included; `text` is without marks, bullets and emphasis.
 
-    `claim` is False for what states nothing: headings, a table's header, questions, lead-ins, courtesies.
+    `claim` is False for what states nothing: headings of something, a table's header, questions, lead-ins, courtesies.
     """
 
     start: int
@@ -49,10 +49,27 @@ def answer_sentences(text: str, language: str = "en") -> list[Sentence]:
     """
     markers = parse_markers(text)
     masked = _without_marks(text, markers)
-    pieces = [
-        (bounds, claim) for start, end, claim in _blocks(masked) for bounds in _bounds(masked, start, end, language)
+    sentences: list[Sentence] = []
+    headings: set[int] = set()
+    for start, end, claim in _blocks(masked):
+        for bounds in _bounds(masked, start, end, language):
+            if not claim and _HEADING.match(masked[start:end]):
+                headings.add(len(sentences))
+            sentences.append(_sentence(masked, *bounds, claim, markers))
+    return _with_answers_in_bold(sentences, headings)
+
+
+def _with_answers_in_bold(sentences: list[Sentence], headings: Set[int]) -> list[Sentence]:
+    """A heading with no claim under it is one itself, where it is all that the answer says or follows a lead-in."""
+    last = max((place for place, sentence in enumerate(sentences) if sentence.claim), default=-1)
+    if last >= 0 and not any(sentence.text.endswith((":", "：")) for sentence in sentences[last + 1 :]):
+        return sentences
+    return [
+        replace(sentence, claim=states_something(sentence.text.lstrip("# ")))
+        if place in headings and place > last
+        else sentence
+        for place, sentence in enumerate(sentences)
     ]
-    return [_sentence(masked, *bounds, claim, markers) for bounds, claim in pieces]
 
 
 def _without_marks(text: str, markers: list[Marker]) -> str:
