@@ -37,9 +37,10 @@ _PHRASES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-# With the blanks and signs around it and the marks behind it.
+# With the blanks and signs around it and the marks behind it. Blanks are read from their first only, or a long run of
+# them takes time by its square.
 _TOKEN = re.compile(
-    rf"[ \t]*[*`\"'(]{{0,2}}(?<![A-Za-z0-9_]){NO_ANSWER}(?![A-Za-z0-9_])[*`\"')]{{0,2}}"
+    rf"(?:(?<![ \t])[ \t]++)?[*`\"'(]{{0,2}}(?<![A-Za-z0-9_]){NO_ANSWER}(?![A-Za-z0-9_])[*`\"')]{{0,2}}"
     r"(?: ?\[\d{1,3}\]){0,3}[.:;,!]?"
 )
 

@@ -21,8 +21,7 @@ TOO_ALIKE = 0.8
 _ENDS = (".", "!", "?", "。", "！", "？", "…", ".”", '."', ".)", "؟", "।")
 NEW_PARAGRAPH = "\n\n"
 _HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
-# What a question names exactly: words with a digit in them (numbers, codes, versions) and single capitals (site D).
-_NUMBERED = re.compile(r"[\w.,/-]*\d(?:[\w.,/-]*\w)?")
+_TOKEN = re.compile(r"[\w.,/-]+")
 _LETTER = re.compile(r"\b[B-HJ-Z]\b")
 _TABLE_RULE = re.compile(r"\|?\s*:?-{3,}")
 
@@ -90,7 +89,7 @@ def _headings(block: EvidenceBlock) -> str:
 
 def _names_another_code(question: str, evidence: Sequence[EvidenceBlock]) -> bool:
     """Whether the question is about a code (FP-300, E-131) that no passage has anywhere: what they say is of others."""
-    codes = {_squeezed(code) for code in _NUMBERED.findall(question) if any(map(str.isalpha, code))}
+    codes = {_squeezed(code) for code in _numbered(question) if any(map(str.isalpha, code))}
     documents = [block["document"] for block in evidence]
     named = " ".join(
         _squeezed(f"{d['content']} {d['metadata'].get('headings')} {d['metadata'].get('file_name')}") for d in documents
@@ -125,7 +124,13 @@ def _naming(question: str, scored: Sequence[Quote], headings: Mapping[int, str])
 
 
 def _exact(text: str) -> set[str]:
-    return {*_NUMBERED.findall(text.casefold()), *_LETTER.findall(text)}
+    """What a text names exactly: words with a digit in them (numbers, codes, versions) and single capitals (site D)."""
+    return {*_numbered(text.casefold()), *_LETTER.findall(text)}
+
+
+def _numbered(text: str) -> list[str]:
+    tokens = (token.rstrip(".,/-") for token in _TOKEN.findall(text))
+    return [token for token in tokens if any(map(str.isdecimal, token))]
 
 
 def _best(scored: Sequence[Quote]) -> list[Quote]:
