@@ -129,6 +129,13 @@ def test_what_comes_out_is_supported_and_paid_for(
         }
 
 
+def test_a_line_without_a_sentence_takes_none_of_the_next() -> None:
+    """`1:` with nothing behind it leaves sentence 1 as it is; sentence 2 is rewritten, with all its signs."""
+    model = Replies(["1:", '2: "Fire is covered" [1].'], [])
+    done = checked("The fee is 30 EUR [1]. Fire is not covered [1]. The fee is 20 EUR [1].", model)
+    assert (done.grounding, done.check.text) == ("grounded", '"Fire is covered" [1]. The fee is 20 EUR [1].')
+
+
 def test_a_critic_never_turns_a_fault_into_support() -> None:
     """What the rules find wrong stays wrong, whatever the critic says of the rest."""
     done = checked("The fee is 30 EUR [1].", Replies(["no"], [True]), critic=True)

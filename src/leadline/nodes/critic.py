@@ -23,7 +23,7 @@ MAX_REWRITTEN = 4
 # A judgement has some forty tokens, a sentence seldom a hundred.
 REPLY_TOKENS = 200
 TOKENS_A_SENTENCE = 100
-_LINE = re.compile(r"^\W{0,4}(\d{1,2})\W{0,2}[:.)]\W{0,2}\s*(.+?)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^[^\w\n]{0,4}(\d{1,2})[^\w\n]{0,2}[:.)][*_]{0,2}[ \t]*+(\S.*)$", re.MULTILINE)
 _DROP = re.compile(r"\W*(?:drop|no[ _]answer)\b\W*", re.IGNORECASE)
 _WRONG = {
     "number": "this figure is not in the passage: {what}",
@@ -79,7 +79,7 @@ async def ask_to_rewrite(
         spent = delta.usage if delta.finish_reason else spent
         if delta.finish_reason in CUT_SHORT:
             raise ChatInterrupted(f"{model.name} was cut off: {delta.finish_reason}.", usage=usage_of(spent))
-    lines = {int(n): line for n, line in reversed(_LINE.findall(reply))}
+    lines = {int(n): line.strip() for n, line in reversed(_LINE.findall(reply))}
     found = {claim: lines.get(n, "") for n, claim in enumerate(asked, start=1)}
     return {claim: "" if _DROP.fullmatch(line) else line for claim, line in found.items()}, usage_of(spent)
 
