@@ -1,8 +1,9 @@
 """Faults of other loops that this one must not have: repeated drafts, judged greetings, evidence thrown away."""
 
+from functools import partial
 from typing import Any
 
-from leadline.citations import AnswerCheck
+from leadline.citations import AnswerCheck, MeaningByLikeness, check_answer
 
 QUESTION = "When are roses pruned?"
 
@@ -57,3 +58,47 @@ async def test_nothing_found_is_never_taken_for_relevance(ask: Any, over: Any, t
     """An empty collection: an abstention that says so."""
     run = await ask(over(toy({})), QUESTION, web="never")
     assert (run.result["status"], run.result["verdict"]["evidence"]) == ("abstained", "nothing")
+
+
+class _BrokenScorer:
+    """A sentence scorer with a fault of its own, not one that its maker foresaw."""
+
+    def score_sentences(self, question: str, sentences: Any) -> list[float]:
+        raise RuntimeError("scorer")
+
+
+async def _broken_scorer() -> Any:
+    return _BrokenScorer()
+
+
+async def test_a_scorer_that_breaks_ends_no_run_in_an_exception(ask: Any, over: Any, garden: Any) -> None:
+    """Without a scorer nothing is quoted: an abstention that names the part."""
+    run = await ask(over(garden, sentence_scorer=_broken_scorer), QUESTION, web="never")
+    assert (run.result["status"], run.result["degraded"]) == ("abstained", ["reranker"])
+
+
+async def test_what_is_left_of_a_draft_answers_nothing_while_the_scorer_is_broken(
+    ask: Any, over: Any, garden: Any, scripted: Any
+) -> None:
+    """A draft with an invented sentence is not shown, not even as unverified: nobody can tell if the rest answers."""
+    chat = scripted(["Roses are pruned in early spring [1]. Roses need 700 gardeners [1]."])
+    deps = over(garden, llm=chat, sentence_scorer=_broken_scorer)
+    run = await ask(deps, QUESTION, llm="x", web="never", max_retries=0)
+    assert (run.result["status"], run.result["verdict"]["grounding"]) == ("abstained", "ungrounded")
+    assert run.result["degraded"] == ["reranker"]
+
+
+async def test_a_check_of_meaning_that_breaks_leaves_the_answer_unverified(
+    ask: Any, over: Any, garden: Any, scripted: Any
+) -> None:
+    """Other words that nothing can compare: the answer is flagged, no citation is verified, the part named."""
+
+    def broken(sentence: str, places: Any) -> Any:
+        raise RuntimeError("likeness")
+
+    check = partial(check_answer, meaning=MeaningByLikeness(broken))
+    chat = scripted(["Roses get cut down to size when frost ends and spring is about [1]."])
+    run = await ask(over(garden, llm=chat, check=check), QUESTION, llm="x", web="never")
+    assert (run.result["verdict"]["grounding"], run.result["flags"]) == ("unverified", ["unverified"])
+    assert run.result["degraded"] == ["critic"]
+    assert not any(citation["verified"] for citation in run.result["citations"])

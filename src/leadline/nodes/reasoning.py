@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 
 from leadline.citations import MarkerStream
 from leadline.config import RunContext
-from leadline.errors import ChatInterrupted, ContextTooLong, ModelError
+from leadline.errors import ChatInterrupted, ConfigError, ContextTooLong, ModelError
 from leadline.events import RetractEvent, TokenEvent
 from leadline.models.base import ChatModel, ChatUsage
 from leadline.nodes.allowance import llm_allowed
@@ -74,7 +74,9 @@ async def _quote(
 ) -> RAGUpdate:
     try:
         quotes = await asyncio.to_thread(quotes_for, question, evidence, await sentence_scorer())
-    except ModelError as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # noqa: BLE001 a named degrade point: whatever broke, there is no quote
         return {"answer": "", "draft_status": "failed", "degraded": [degrade(runtime, "reranker", error)]}
     pieces = as_answer(quotes)
     for piece in pieces:
