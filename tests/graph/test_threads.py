@@ -1,6 +1,8 @@
 """The file of the conversations: what is taken out of it is in none of its bytes."""
 
+import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +63,52 @@ async def test_a_conversation_that_cannot_be_read_keeps_no_other(tmp_path: Path)
             await sweep(threads, still_there)
     assert b"gone a" not in bytes_in(tmp_path)
     assert b"gone z" not in bytes_in(tmp_path)
+
+
+async def put(threads: Any, thread: str) -> None:
+    """Keeps a conversation of one question."""
+    state: Any = {**empty_checkpoint(), "channel_values": {"messages": [HumanMessage("q", id="q")]}}
+    await threads.aput({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, state, {}, {})
+
+
+def others_can_write(path: Path) -> bool:
+    """Whether no transaction of anybody is open that writes."""
+    with closing(sqlite3.connect(path, timeout=0.5, isolation_level=None)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+
+async def test_a_deletion_that_breaks_half_way_leaves_all_of_it(tmp_path: Path) -> None:
+    """The conversation is still there, and no other process is kept waiting for the file."""
+    path = tmp_path / "threads.db"
+    async with open_sqlite(path) as threads:
+        await put(threads, "t")
+        await threads.conn.executescript(
+            "INSERT INTO writes VALUES ('t', '', 'c', 'task', '', 0, 'messages', NULL, NULL);"
+            "CREATE TRIGGER broken BEFORE DELETE ON writes BEGIN SELECT RAISE(ABORT, 'broken'); END;"
+        )
+        with pytest.raises(sqlite3.IntegrityError):
+            await threads.delete("t")
+        assert others_can_write(path)
+        assert [state is not None async for state in threads.last_states()] == [True]
+
+
+@pytest.mark.parametrize("work", ["delete", "put"])
+async def test_what_is_cancelled_while_it_waits_for_the_file_keeps_nobody_out(tmp_path: Path, work: str) -> None:
+    """The statement goes on in its thread when the file is free; what it did is taken back."""
+    path = tmp_path / "threads.db"
+    async with open_sqlite(path) as threads:
+        await put(threads, "t")
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            task = asyncio.ensure_future(threads.delete("t") if work == "delete" else put(threads, "u"))
+            await asyncio.sleep(0.2)
+            task.cancel()
+            other.execute("COMMIT")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert others_can_write(path)
+        assert len([state async for state in threads.last_states()]) == 1

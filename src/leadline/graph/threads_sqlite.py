@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +53,8 @@ class SqliteThreads(AsyncSqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores the state in the place of the former one, which may hold what has been taken out of this."""
-        stored = await super().aput(config, without_passages(checkpoint), metadata, new_versions)
+        async with self._whole():
+            stored = await super().aput(config, without_passages(checkpoint), metadata, new_versions)
         try:
             await self._drop_before(stored)
         except sqlite3.OperationalError as error:
@@ -87,7 +88,7 @@ class SqliteThreads(AsyncSqliteSaver):
         }
         kind, data = self.serde.dumps_typed(without_passages(checkpoint))
         place = stored.config["configurable"]
-        async with self.lock:
+        async with self._whole(), self.lock:
             await self.conn.execute(
                 "UPDATE checkpoints SET type = ?, checkpoint = ?"
                 " WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
@@ -99,7 +100,7 @@ class SqliteThreads(AsyncSqliteSaver):
 
     async def delete(self, thread_id: str) -> bool:
         """See `Threads.delete`."""
-        async with self.lock:
+        async with self._whole(), self.lock:
             found = await self.conn.execute("DELETE FROM checkpoints WHERE thread_id = ?", (thread_id,))
             await self.conn.execute("DELETE FROM writes WHERE thread_id = ?", (thread_id,))
             if found.rowcount > 0:
@@ -127,6 +128,20 @@ class SqliteThreads(AsyncSqliteSaver):
         async with self.lock:
             return await self._number("PRAGMA user_version") > 0
 
+    @asynccontextmanager
+    async def _whole(self) -> AsyncIterator[None]:
+        """What breaks off half-way is taken back: an open transaction would keep every other process waiting."""
+        try:
+            yield
+        except BaseException:  # also when cancelled: the statement goes on in the connection's thread
+            await asyncio.shield(self._roll_back())
+            raise
+
+    async def _roll_back(self) -> None:
+        async with self.lock:
+            with suppress(sqlite3.Error, ValueError):  # ValueError: the connection is closed
+                await self.conn.rollback()
+
     async def _number(self, statement: str) -> int:
         async with self.conn.execute(statement) as rows:
             row = await rows.fetchone()
@@ -135,7 +150,7 @@ class SqliteThreads(AsyncSqliteSaver):
     async def _drop_before(self, stored: RunnableConfig) -> None:
         place = stored["configurable"]
         thread = (str(place["thread_id"]), place["checkpoint_ns"])
-        async with self.lock:
+        async with self._whole(), self.lock:
             await self.conn.execute(
                 "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id < ?",
                 (*thread, place["checkpoint_id"]),
