@@ -224,6 +224,13 @@ def test_a_text_that_a_page_repeats_is_one_passage(embedder: Any) -> None:
     assert [passage.headings for passage in passages] == [("A",), ("C",)]
 
 
+def test_a_repeated_text_stands_where_it_stood_first(embedder: Any) -> None:
+    """A footer that says again what the page began with doesn't put its beginning last."""
+    body = b"<h1>A</h1><p>The same words.</p><h1>B</h1><p>Other words.</p><h1>C</h1><p>The same words.</p>"
+    passages = passages_of(page(body), "", embedder)
+    assert [(passage.headings, passage.chunk_index) for passage in passages] == [(("A",), 0), (("B",), 1)]
+
+
 def test_the_choice_is_by_words_meaning_and_place(embedder: Any) -> None:
     """A paraphrase without a word of the question beats chatter that has some; at most `k`, each once."""
 

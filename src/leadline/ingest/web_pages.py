@@ -121,7 +121,10 @@ def page_passages(
         )
         for index, draft in enumerate(chunks)
     )
-    return list({passage.chunk_id: passage for passage in reversed([*passages])}.values())[::-1]
+    each_once: dict[str, WebPassage] = {}
+    for passage in passages:
+        each_once.setdefault(passage.chunk_id, passage)
+    return list(each_once.values())
 
 
 def excerpts(result: WebResult) -> list[WebPassage]:
