@@ -111,8 +111,6 @@ def test_questions_about_documents_that_are_there(leadline: Any, data: Path, que
     shown = leadline("stats", *place).out
     assert f"zero point\t{made['zero_point']:+.3f}" in shown
     assert "from 48 questions, 24 of them unanswerable, of judged" in shown
-    table = leadline("calibrate", questions, *place).out
-    assert "answered\tof all\tthreshold\twrong\tshare\t95% interval" in table.splitlines()
 
     cleared = leadline("calibrate", "--clear", *place)
     assert (cleared.code, made["reranker"] in cleared.out) == (0, True)
@@ -125,19 +123,18 @@ def test_a_folder_with_a_corpus_has_a_collection_of_its_own(leadline: Any, quest
     corpus = [{"_id": f"harbour-{n:02}.md", "title": "", "text": note(n)} for n in range(24)]
     (questions / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus), encoding="utf-8")
     place = ("--data-dir", tmp_path / "new")
-    made = json.loads(leadline("calibrate", questions, "--sample", "44", *place, "--json").out)
-    assert (made["collection"], made["answerable"], made["unanswerable"]) == ("judged", 22, 22)
+    made = json.loads(leadline("calibrate", questions, "--sample", "40", *place, "--json").out)
+    assert (made["collection"], made["answerable"], made["unanswerable"]) == ("judged", 20, 20)
     stats = json.loads(leadline("stats", *place, "--json").out)
     assert (stats["judged"]["sources"], stats["judged"]["calibration"]["basis"]) == (24, "calibrated")
     assert stats["default"]["calibration"]["basis"] == "none"
 
 
-def test_too_few_questions_are_refused_and_change_nothing(
-    leadline: Any, data: Path, questions: Path, tmp_path: Path
-) -> None:
+def test_too_few_questions_are_refused_and_change_nothing(leadline: Any, data: Path, tmp_path: Path) -> None:
     """Exit code 1, how many it takes, and the calibration from before stays."""
-    leadline("calibrate", questions, "--data-dir", data)
+    keep(data, calibration(1.5))
     before = leadline("stats", "--data-dir", data).out
+    assert "zero point\t+1.500" in before
     for name, answerable, unanswerable in (("few", 19, 24), ("none", 0, 24)):
         done = leadline(
             "calibrate", write_questions(tmp_path / name, range(answerable), unanswerable), "--data-dir", data
@@ -164,9 +161,10 @@ def test_what_is_asked_for_wrongly_is_bad_usage(leadline: Any, data: Path, quest
 
 
 def test_only_answerable_questions_leave_a_doubt(leadline: Any, data: Path, tmp_path: Path) -> None:
-    """A calibration is made, and it is said what its risk doesn't tell."""
-    done = leadline("calibrate", write_questions(tmp_path / "half", range(24), 0), "--data-dir", data)
+    """A calibration is made and its curve told as a table, and it is said what its risk doesn't tell."""
+    done = leadline("calibrate", write_questions(tmp_path / "half", range(20), 0), "--data-dir", data)
     assert done.code == 0
+    assert "answered\tof all\tthreshold\twrong\tshare\t95% interval" in done.out.splitlines()
     assert "0 of the questions are unanswerable" in done.out
 
 
@@ -221,7 +219,10 @@ def test_every_surface_counts_from_the_same_zero(leadline: Any, data: Path) -> N
         shifted = next(row for row in after["context"] if row["chunk_id"] == best["chunk_id"])
         assert shifted["rerank_score"] == pytest.approx(best["rerank_score"] - 50.0, abs=1e-3)
         printed = json.loads(leadline("ask", QUESTION, "--web", "never", "--data-dir", data, "--json").out)
-        assert {**printed, "usage": {}} == {**after, "usage": {}}
+        for result in (printed, after):
+            result["usage"] = {}
+            result["record"].pop("result_hash")  # that of the seconds too
+        assert printed == after
         command = [Path(sys.executable).with_name("leadline"), "calibrate", "--clear", "--data-dir", data]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         again = answer(client.post("/chat", json=words))
