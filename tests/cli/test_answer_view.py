@@ -86,6 +86,14 @@ def test_what_had_no_room_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Not all was read" not in capsys.readouterr().out
 
 
+def test_a_spent_budget_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever gets a shorter answer than there could be is told which setting held the run back; else nothing."""
+    show_outcome(result(limits=["seconds", "llm_calls"]), {})
+    assert "Held back by the run's budget: seconds, llm calls (LEADLINE_RUN__BUDGETS)." in capsys.readouterr().out
+    show_outcome(result(limits=[]), {})
+    assert "budget" not in capsys.readouterr().out
+
+
 def test_the_trace_says_what_became_of_the_best_candidates(capsys: pytest.CaptureFixture[str]) -> None:
     """Logit, place, the legs that found it, and why; of many only the best, and how many more there are."""
     with RunView(trace=True) as view:

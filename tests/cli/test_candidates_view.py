@@ -1,17 +1,12 @@
 """Candidates at a real terminal: a table where there is room, lines where there isn't, nothing broken at any width."""
 
-import contextlib
 import json
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Sequence
 
 import pytest
 from rich.cells import cell_len
+from tests.cli.terminals import at_terminal
 
-pty = pytest.importorskip("pty", reason="needs a pseudo terminal")
 SHOW = """
 import json, sys
 from leadline.cli.candidates import show_rows
@@ -22,18 +17,8 @@ COLUMNS = ["file", "passage", "vector", "logit", "fate"]
 
 
 def shown(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The lines of a terminal of this width, colours taken out."""
-    keyboard, terminal = pty.openpty()
-    env = {**os.environ, "TERM": "xterm", "COLUMNS": str(width)}
-    command = [sys.executable, "-c", SHOW, json.dumps([COLUMNS, *rows])]
-    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=env):
-        os.close(terminal)
-        screen = b""
-        with contextlib.suppress(OSError):  # the other end is closed: the process has ended
-            while piece := os.read(keyboard, 65536):
-                screen += piece
-    os.close(keyboard)
-    return re.sub(r"\x1b\[[0-9;]*m", "", screen.decode()).splitlines()
+    """The lines of a terminal of this width."""
+    return at_terminal(SHOW, json.dumps([COLUMNS, *rows]), width=width)[1].splitlines()
 
 
 @pytest.mark.parametrize("width", [200, 80, 60, 50, 24])

@@ -140,6 +140,9 @@ def show_outcome(result: dict[str, Any], lost: Mapping[str, str], nearest: Seque
         say(DOUBTS.get(flag, flag), style="yellow")
     if note := left_out(result["context"]):
         say(note, style="yellow")
+    if limits := result.get("limits"):
+        named = ", ".join(limits).replace("_", " ")
+        say(f"Held back by the run's budget: {named} (LEADLINE_RUN__BUDGETS).", style="yellow")
     for part in result["degraded"]:
         say(f"Without {part}: {lost[part]}" if lost.get(part) else f"Without {part}.", style="yellow")
 
@@ -190,7 +193,8 @@ def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
     for step in steps:
         details = "  ".join(f"{key}={_value(value)}" for key, value in step.details.items())
         ended = "" if step.phase == "end" else f"[{step.phase}] "
-        say(f"  {step.node:<11}{step.seconds:8.3f} s  {ended}{plain(details, one_line=True)}", stderr=True)
+        head = f"  {step.node:<11}{step.seconds:8.3f} s  "
+        say(f"{head}{ended}{plain(details, one_line=True)}", stderr=True, hang=len(head))
     verdict = result["verdict"]
     say(f"  verdict: evidence {verdict['evidence']}, answer {verdict['grounding']} -> {verdict['action']}", stderr=True)
     _trace_candidates(result["context"])
@@ -202,7 +206,8 @@ def _trace_candidates(rows: Sequence[Mapping[str, Any]]) -> None:
         legs = ", ".join(f"{leg} {found['rank'] + 1}" for leg, found in row["found_by"].items())
         name = plain(_place(row), one_line=True)
         why = plain(row["why"], one_line=True)
-        say(f"  {score(row['rerank_score']):>10}  {name} ({legs}): {why}", stderr=True)
+        head = f"  {score(row['rerank_score']):>10}  "
+        say(f"{head}{name} ({legs}): {why}", stderr=True, hang=len(head))
     if len(rows) > TRACED:
         say(f"  and {len(rows) - TRACED} more candidates: `leadline explain` shows all of them", stderr=True)
 

@@ -17,6 +17,8 @@ from leadline.errors import LeadlineError
 if TYPE_CHECKING:
     from rich.console import Console
 
+FEWEST_COLUMNS = 30  # of a paragraph beside what it hangs from
+
 # C0 and C1 controls but tab and newline, direction marks and overrides, invisible operators, surrogates, tags.
 # Joiners (U+200C, U+200D) stay: Persian, Indic scripts and emoji need them.
 _UNSAFE = re.compile(
@@ -55,16 +57,23 @@ def console(*, stderr: bool = False) -> "Console":
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
-def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> None:
-    """One line or paragraph, made safe; on a terminal it is wrapped at words, indented as far as it begins."""
+def say(text: str = "", *, style: str | None = None, stderr: bool = False, hang: int = 0) -> None:
+    """One line or paragraph, made safe; on a terminal it is wrapped at words.
+
+    What follows its first line there is indented by `hang` columns, or as far as the line begins.
+    """
     safe, out = plain(text), console(stderr=stderr)
     indent = len(safe) - len(safe.lstrip(" "))
-    if not (out.is_terminal and indent):
-        out.print(safe, style=style, soft_wrap=not out.is_terminal)
-        return
-    from rich.padding import Padding
+    if out.is_terminal and (indent or hang):
+        safe = _hanging(safe, hang if hang and out.width - hang >= FEWEST_COLUMNS else indent, out)
+    out.print(safe, style=style, soft_wrap=not out.is_terminal)
 
-    out.print(Padding(out.render_str(safe.lstrip(" ")), (0, 0, 0, indent), expand=False), style=style)
+
+def _hanging(text: str, hang: int, out: "Console") -> str:
+    from rich.text import Text
+
+    lines = [line.plain.rstrip() for line in Text(text[hang:]).wrap(out, out.width - hang)]
+    return text[:hang] + ("\n" + " " * hang).join(lines)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, bad: Container[int] = ()) -> None:
