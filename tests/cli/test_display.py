@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.cli.display import plain, print_json, table
+from leadline.cli.display import plain, print_json, short, table
 
 HOSTILE = "a\x1b[2Jb\x07\x9b31mc\u202egnp.exe\u2066d\U000e0041\rend"
 
@@ -33,6 +33,14 @@ def test_windows_line_ends_are_line_ends() -> None:
     """CRLF is one line end; `one_line` folds all white space."""
     assert plain("a\r\nb") == "a\nb"
     assert plain("a\r\n\tb  c", one_line=True) == "a b c"
+
+
+def test_only_what_is_cut_off_says_so() -> None:
+    """A short text is shown whole, without a mark; a long one is no longer than asked for with it."""
+    assert short("nine\n words", 20) == "nine words"
+    assert short("ten chars!", 10) == "ten chars!"
+    assert short("eleven chars", 10) == "eleven ch…"
+    assert short("one two three", 9) == "one two…"
 
 
 @given(st.text())

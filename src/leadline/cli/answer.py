@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from leadline.cli.display import console, plain, print_json, say
+from leadline.cli.display import console, plain, print_json, say, short
 from leadline.events import (
     DegradedEvent,
     EscalateEvent,
@@ -171,7 +171,7 @@ def show_sources(citations: list[dict[str, Any]]) -> None:
         shown.add((citation["n"], citation["quote"]))
         doubt = "" if citation["verified"] else "  (not verified)"
         say(f"[{citation['n']}] {_place(citation)}{doubt}", style="cyan")
-        say(f'    "{_short(citation["quote"])}"')
+        say(f'    "{short(citation["quote"], QUOTE_CHARS)}"')
 
 
 def show_abstention(result: dict[str, Any], nearest: Sequence[Mapping[str, Any]]) -> None:
@@ -184,7 +184,7 @@ def show_abstention(result: dict[str, Any], nearest: Sequence[Mapping[str, Any]]
     for document in nearest:
         metadata = document["metadata"]
         say(f"{_place(metadata)}  ({score(scores.get(metadata['chunk_id'], 0.0))})", style="cyan")
-        say(f'    "{_short(document["content"])}"')
+        say(f'    "{short(document["content"], QUOTE_CHARS)}"')
 
 
 def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
@@ -223,11 +223,6 @@ def _place(citation: Mapping[str, Any]) -> str:
     if url and citation.get("retrieved_at"):
         url = f" web{url}, {str(citation['retrieved_at'])[:16].replace('T', ' ')} UTC"
     return plain(f"{citation['file_name']}{page}{url}", one_line=True)
-
-
-def _short(quote: str) -> str:
-    quote = plain(quote, one_line=True)
-    return quote if len(quote) <= QUOTE_CHARS else quote[: QUOTE_CHARS - 1].rstrip() + "…"
 
 
 def _value(value: object) -> str:

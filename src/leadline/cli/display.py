@@ -33,6 +33,12 @@ def plain(text: str, *, one_line: bool = False) -> str:
     return " ".join(text.split()) if one_line else text
 
 
+def short(text: str, chars: int) -> str:
+    """The beginning of `text`, safe and on one line; a mark at its end says where something is cut off."""
+    safe = plain(text, one_line=True)
+    return safe if len(safe) <= chars else safe[: chars - 1].rstrip() + "…"
+
+
 def _visible(match: re.Match[str]) -> str:
     code = ord(match.group())
     if code < 0x20:

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from leadline.cli.command import FAILED, AsJson, Collection, DataDir, LockTimeout, context_for, run, settings_for
-from leadline.cli.display import plain, print_json, say
+from leadline.cli.display import plain, print_json, say, short
 
 if TYPE_CHECKING:
     from leadline.graph.explain import Explanation, Passage
-    from leadline.records import Result
+    from leadline.records import Pass, Result
 
 SHOWN = 12  # passages of a document on a screen; --json has all
+BEGINS_CHARS = 100
 
 Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
 Doc = Annotated[
@@ -85,9 +86,8 @@ def _end(result: "Result", as_json: bool) -> int:
     elif result["status"] == "error":
         say(f"Error: {result['verdict']['reason']}", style="red", stderr=True)
     else:
-        record = result.get("record")
         if result["context"]:
-            show_candidates(result["context"], len(record["passes"]) if record else 1)
+            show_candidates(result["context"], len(_searches(result)))
         else:
             say("Nothing was found.")
         _show_run(result)
@@ -124,9 +124,8 @@ def _sentence(why: str) -> str:
 def _show_passages(found: "Explanation") -> None:
     from leadline.cli.candidates import FATES, logit_cell, passage_cell, place_cell, show_rows
 
-    passes = len({deep.in_pass for passage in found.passages for deep in passage.deep}) or 1
-    if found.result is not None and (record := found.result.get("record")):
-        passes = len(record["passes"])
+    assert found.result is not None, "passages are told of where there was a run"
+    passes = len(_searches(found.result))
     legs = _legs(found)
     shown = found.passages[:SHOWN]
     rows = []
@@ -177,12 +176,17 @@ def _show_legend(found: "Explanation", passes: int) -> None:
     if passes > 1:
         parts.append(LEGEND)
     if any(passage.deep for passage in found.passages):
-        parts.append(f"(34): what a search for {found.depth} would give, not the run's own")
+        parts.append(f"(34): the rank in a search for {found.depth} a leg, not the run's own")
     if parts:
         say("; ".join(parts) + ".", style="dim")
     best = found.passages[0]
     if best.begins:
-        say(f'The best of them begins: "{plain(best.begins, one_line=True)[:100]}…"', style="dim")
+        say(f'The best of them begins: "{short(best.begins, BEGINS_CHARS)}"', style="dim")
+
+
+def _searches(result: "Result") -> "list[Pass]":
+    record = result.get("record")
+    return record["passes"] if record else []
 
 
 def _show_run(result: "Result") -> None:
@@ -190,10 +194,9 @@ def _show_run(result: "Result") -> None:
     verdict = result["verdict"]
     say()
     say(f"The run {_STATUS.get(result['status'], result['status'])}: {plain(verdict['reason'], one_line=True)}")
-    record = result.get("record")
-    passes = record["passes"] if record else []
-    if len(passes) > 1:
-        for number, search in enumerate(passes, start=1):
+    searches = _searches(result)
+    if len(searches) > 1:
+        for number, search in enumerate(searches, start=1):
             what = "the web" if search["sources"] == ["web"] else f"{search['width']} a leg"
             say(f"  search {number} ({what}): {plain(search['query'], one_line=True)}", style="dim")
     for part in result["degraded"]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, say_problems, settings_for
-from leadline.cli.display import plain, print_json, say
+from leadline.cli.display import plain, print_json, say, short
 
 SNIPPET_CHARS = 300
 
@@ -50,5 +50,4 @@ def _show(place: int, document: Any) -> None:
     say(f"{place:>3}. {plain(metadata['file_name'], one_line=True)}{page}  ({ranks})", style="bold")
     for other in metadata.get("also_in", []):
         say(f"     also in {plain(other['file_name'], one_line=True)}", style="dim")
-    text = plain(document["content"], one_line=True)
-    say(f"     {text if len(text) <= SNIPPET_CHARS else text[: SNIPPET_CHARS - 1].rstrip() + '…'}")
+    say(f"     {short(document['content'], SNIPPET_CHARS)}")

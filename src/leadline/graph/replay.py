@@ -170,7 +170,8 @@ def _generation(recorded: Recorded, facts: Facts) -> Iterator[str]:
 
 def _web(recorded: Recorded) -> Iterator[str]:
     if count := sum(row.source_type == "web" for row in recorded.context):
-        yield f"The web isn't asked again: {count} passages from there stand as they were."
+        stand = "1 passage from there stands" if count == 1 else f"{count} passages from there stand"
+        yield f"The web isn't asked again: {stand} for it."
 
 
 def _other(what: str, was: object, now: object) -> str:
