@@ -145,3 +145,25 @@ def test_the_header_of_a_table_states_nothing(passage: Any) -> None:
     """A header row and the rule under it are not quoted; a row is."""
     evidence = [block(passage, 1, "| Part | Kg |", "|---|---|", "| Bolt | 2 |")]
     assert texts(quotes_for("How heavy is the bolt?", evidence, Given(4))) == ["| Bolt | 2 |"]
+
+
+class AfterABridge(Given):
+    """Logits of the first passage's sentence, of the second's, and of the second's after the first's."""
+
+    def score_sentences(self, question: str, sentences: Sequence[str]) -> list[float]:
+        first, second, both = self.logits
+        return [both if "directed" in s and "born" in s else first if "directed" in s else second for s in sentences]
+
+
+def test_what_a_hop_led_to_is_read_after_the_sentence_that_led_there(passage: Any) -> None:
+    """By itself it shares no word with the question. Both are quoted, where the second adds something to the first."""
+    asked = "Where was the director of Alpha born?"
+    alpha = block(passage, 1, "Mira Stone directed it.", headings=["Alpha"])
+    led = {"chunk_id": "c1", "name": "Mira Stone"}
+    mira = block(passage, 2, "She was born in Halden.", headings=["Mira Stone"], led_by=led)
+    both = ["Mira Stone directed it.", "She was born in Halden."]
+    assert texts(quotes_for(asked, [alpha, mira], AfterABridge(2, -1, 4))) == both
+    assert texts(quotes_for(asked, [alpha, mira], AfterABridge(2, -1, 2.2))) == both[:1]
+    assert quotes_for(asked, [alpha, mira], AfterABridge(-1, -1, 4)) == []
+    found = block(passage, 2, "She was born in Halden.", headings=["Mira Stone"])
+    assert texts(quotes_for(asked, [alpha, found], AfterABridge(2, -1, 4))) == both[:1]

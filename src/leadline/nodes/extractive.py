@@ -5,7 +5,7 @@ Knows the sentence scorer's sign: only a positive logit is worth quoting, and no
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from leadline.citations.contrasts import of_another_occasion
@@ -17,6 +17,8 @@ MAX_SENTENCES = 3
 # A further sentence must come this near to the best one's logit, and be less alike than this to those chosen.
 NEAR_BEST = 1.0
 TOO_ALIKE = 0.8
+# What a sentence of a passage that a hop led to must add to the logit of the sentence that names it.
+ADDED_BY_HOP = 0.5
 
 _ENDS = (".", "!", "?", "。", "！", "？", "…", ".”", '."', ".)", "؟", "।")
 NEW_PARAGRAPH = "\n\n"
@@ -47,8 +49,9 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
 
     A sentence says little without the headings it stands under, so its sign is that of both together; among those of
     a list or a table, whose headings are the same, what they say by themselves decides too. What is said of another
-    season, weekday, month or time of the day than the question names is no answer to it.
-    Two batched model calls, one without headings: run it in a thread. Raises ModelError.
+    season, weekday, month or time of the day than the question names is no answer to it. In a passage that a hop led
+    to, a sentence is read after the one that names it too, and both count.
+    Two batched model calls, one without headings, and one for hops: run it in a thread. Raises ModelError.
     """
     possible = list(_quotable(evidence))
     if not possible or _names_another_code(question, evidence):
@@ -60,12 +63,53 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     alone = signs if plain_texts == under else scorer.score_sentences(question, plain_texts)
     scored = [
         Quote(quote.n, quote.start, quote.text, (float(sign) + float(plain)) / 2)
-        for quote, whole, sign, plain in zip(possible, under, signs, alone, strict=True)
-        if is_scored(sign) and sign > 0 and is_scored(plain) and not of_another_occasion(question, whole)
+        for quote, text, sign, plain in zip(possible, under, signs, alone, strict=True)
+        if is_scored(sign) and sign > 0 and is_scored(plain) and not of_another_occasion(question, text)
     ]
-    best = _best(_naming(question, scored, headings))
+    named = _naming(question, scored, headings)
+    whole = {quote: (text, float(sign)) for quote, text, sign in zip(possible, under, signs, strict=True)}
+    best = _best(_with_hops(question, evidence, whole, named, scorer))
     order = {block["n"]: place for place, block in enumerate(evidence)}
     return sorted(best, key=lambda quote: (order[quote.n], quote.start))
+
+
+def _with_hops(
+    question: str,
+    evidence: Sequence[EvidenceBlock],
+    whole: Mapping[Quote, tuple[str, float]],
+    scored: Sequence[Quote],
+    scorer: SentenceScorer,
+) -> Sequence[Quote]:
+    """Those scored, and what hops led to: a sentence that by itself may share no word with the question.
+
+    It counts after the sentence that names what it is about, where that one bears on the question by itself and this
+    one adds to it. `whole`: each sentence that may be quoted as it stands under its headings, and its logit so.
+    """
+    pairs = list(_hops(evidence, list(whole), scored))
+    if not pairs:
+        return scored
+    texts = [f"{whole[first][0]} {whole[second][0]}" for first, second in pairs]
+    logits = {replace(quote, logit=0.0): quote.logit for quote in scored}
+    for (first, second), text, logit in zip(pairs, texts, scorer.score_sentences(question, texts), strict=True):
+        adds = is_scored(logit) and logit > max(0.0, whole[first][1] + ADDED_BY_HOP)
+        if adds and not of_another_occasion(question, text):
+            for quote in (first, second):
+                logits[quote] = max(logits.get(quote, 0.0), float(logit))
+    return [replace(quote, logit=logit) for quote, logit in logits.items()]
+
+
+def _hops(
+    evidence: Sequence[EvidenceBlock], possible: Sequence[Quote], scored: Sequence[Quote]
+) -> Iterator[tuple[Quote, Quote]]:
+    """Each scored sentence whose name led to another passage, with each sentence of that."""
+    numbers = {block["chunk_id"]: block["n"] for block in evidence}
+    bearing = {(quote.n, quote.start) for quote in scored}
+    for block in evidence:
+        led_by = block["document"]["metadata"].get("led_by") or {}
+        origin, name = numbers.get(str(led_by.get("chunk_id"))), str(led_by.get("name"))
+        first = next((quote for quote in possible if quote.n == origin and name in quote.text), None)
+        if first is not None and (first.n, first.start) in bearing:
+            yield from ((first, second) for second in possible if second.n == block["n"])
 
 
 def as_answer(quotes: Sequence[Quote]) -> list[str]:
