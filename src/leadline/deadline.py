@@ -19,14 +19,7 @@ _left: set[asyncio.Future[Any]] = set()
 async def within(seconds: float, work: Coroutine[Any, Any, T], what: str) -> T:
     """The result of `work`. Raises TimeoutError, which says that `what` gave no answer, and whatever `work` raises."""
     task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait({task}, timeout=GRACE_S)
-        leave(task)
-        raise
-    if task.done():
+    if await _ends(task, seconds):
         return task.result()
     leave(task)
     raise TimeoutError(f"{what} gave no answer within {seconds:g} s.")
@@ -49,18 +42,10 @@ class Patience:
             work.close()
             raise TimeoutError(f"{part} is still busy with what it was asked before.")
         task = asyncio.ensure_future(work)
-        try:
-            await asyncio.wait({task}, timeout=self.seconds)
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait({task}, timeout=GRACE_S)
-            leave(task)
-            raise
-        if task.done():
+        if await _ends(task, self.seconds):
             return task.result()
-        task.add_done_callback(
-            _drop
-        )  # not cancelled: of work in a thread it could not be told any more if it has ended
+        # Not cancelled: of work in a thread it could not be told any more if it has ended.
+        task.add_done_callback(_drop)
         self._stuck[part] = task, time.monotonic() + GIVE_UP * self.seconds
         raise TimeoutError(f"{part} gave no answer within {self.seconds:g} s.")
 
@@ -73,6 +58,18 @@ class Patience:
         del self._stuck[part]
         leave(task)
         return False
+
+
+async def _ends(task: asyncio.Future[Any], seconds: float) -> bool:
+    """Whether the task ends in time. It is left where whoever waits for it is cancelled."""
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=GRACE_S)
+        leave(task)
+        raise
+    return task.done()
 
 
 def leave(task: asyncio.Future[Any]) -> None:
