@@ -218,6 +218,13 @@ async def test_the_limit_that_ended_a_run_is_named(ask: Any, over: Any, garden: 
     assert "budget of web calls is spent" in web.result["verdict"]["reason"]
 
 
+async def test_an_llm_that_fails_is_no_budget(ask: Any, over: Any, garden: Any) -> None:
+    """Its last call was made and failed: nothing was kept from the run, so no limit is named."""
+    run = await ask(over(garden, chat=opens(Chaos(["error"]))), QUESTIONS[0], llm="x", budgets=Budgets(llm_calls=1))
+    assert (run.result["status"], run.result["degraded"]) == ("answered", ["llm"])
+    assert run.result["limits"] == []
+
+
 @pytest.mark.parametrize("calls", [1, 2])
 async def test_a_call_that_could_not_be_made_names_its_limit(calls: int, ask: Any, over: Any, garden: Any) -> None:
     """A bad draft that nobody may rewrite, or a search that nobody may word, for lack of calls: it is said."""

@@ -138,7 +138,14 @@ async def test_a_spent_budget_is_stood_in_for_by_quotes(
     runtime = bench.runtime(llm="x", budgets=Budgets(llm_calls=0))
     after = applied(state, await reasoning(state, runtime, chat=opens(model), sentence_scorer=scorer(words)))
     assert (after["answer"], model.seen) == ("The vault code is 7719. [1]", [])
-    assert after["degraded"] == ["llm"]
+    assert (after["degraded"], after["limits"]) == (["llm"], ["llm_calls"])
+
+
+async def test_what_fails_beside_a_spent_budget_is_named_too(bench: Any, state: Any, applied: Any) -> None:
+    """No LLM, and nobody to choose quotes."""
+    runtime, gone = bench.runtime(llm="x", budgets=Budgets(llm_calls=0)), scorer(ModelUnavailable("gone"))
+    after = applied(state, await reasoning(state, runtime, chat=opens(None), sentence_scorer=gone))
+    assert (after["draft_status"], after["degraded"]) == ("failed", ["llm", "reranker"])
 
 
 async def test_without_a_scorer_nothing_is_quoted(bench: Any, state: Any, applied: Any) -> None:

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from leadline.config import Budgets
 from leadline.models.base import ChatDelta, ChatLimits, ChatUsage
-from leadline.nodes.spending import MESSAGE_TOKENS, BudgetedChat, BudgetSpent, Ledger
+from leadline.nodes.asking import MESSAGE_TOKENS
+from leadline.nodes.spending import BudgetedChat, BudgetSpent, Ledger
 
 ASKED = [{"role": "user", "content": "one two three"}]
 PROMPT = 3 + MESSAGE_TOKENS

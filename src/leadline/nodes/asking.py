@@ -22,7 +22,7 @@ MAX_LINE_CHARS = 1000
 CUT_SHORT = frozenset({"length", "content_filter", "tool_calls", "function_call"})
 # What is left of a model's window for its reply, and at most half of that window.
 REPLY_TOKENS = 1000
-_MESSAGE_TOKENS = 8
+MESSAGE_TOKENS = 8  # the marks of a role
 
 
 def show_prompt(
@@ -58,13 +58,13 @@ async def room_for_prompt(model: ChatModel) -> int | None:
 async def prompt_tokens(model: ChatModel, messages: Sequence[Mapping[str, Any]]) -> int:
     """The tokens of the messages with the marks of their roles. Raises ModelError."""
     counted = await model.count_tokens([str(message["content"]) for message in messages])
-    return sum(counted) + _MESSAGE_TOKENS * len(counted)
+    return sum(counted) + MESSAGE_TOKENS * len(counted)
 
 
 async def refuse_too_long(model: ChatModel, messages: Sequence[Mapping[str, Any]]) -> None:
     """Raises ContextTooLong for a prompt that the model can't take whole: many servers cut it without a word."""
     room = await room_for_prompt(model)
-    if room is None or sum(len(str(message["content"]).encode()) + _MESSAGE_TOKENS for message in messages) <= room:
+    if room is None or sum(len(str(message["content"]).encode()) + MESSAGE_TOKENS for message in messages) <= room:
         return  # a token has a byte at least
     tokens = await prompt_tokens(model, messages)
     if tokens > room:

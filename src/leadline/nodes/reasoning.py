@@ -14,7 +14,7 @@ from leadline.config import RunContext
 from leadline.errors import ChatInterrupted, ConfigError, ContextTooLong, ModelError
 from leadline.events import RetractEvent, TokenEvent
 from leadline.models.base import ChatModel, ChatUsage
-from leadline.nodes.allowance import llm_allowed
+from leadline.nodes.allowance import llm_limits
 from leadline.nodes.asking import (
     CUT_SHORT,
     OpenChat,
@@ -50,9 +50,10 @@ async def reasoning(
         return {"answer": "", "draft_status": "complete"}
     if not runtime.context.llm:
         return await _quote(state["question"], evidence, runtime, sentence_scorer)
-    if not llm_allowed(state.get("usage", {}), runtime.context.budgets):
+    if limits := llm_limits(state.get("usage", {}), runtime.context.budgets):
         part = degrade(runtime, "llm", ModelError("The run's budget for the LLM is spent."))
-        return {**await _quote(state["question"], evidence, runtime, sentence_scorer), "degraded": [part]}
+        quoted = await _quote(state["question"], evidence, runtime, sentence_scorer)
+        return {**quoted, "degraded": [part, *quoted.get("degraded", [])], "limits": limits}
     update = await _write(state["question"], evidence, runtime, chat, sentence_scorer)
     if "evidence" in update:  # numbers stand for the whole run, also those of passages that aren't shown
         written_from = {block["n"]: block for block in update["evidence"]}

@@ -18,8 +18,7 @@ from pydantic import BaseModel
 from leadline.config import Budgets, RunContext
 from leadline.errors import ChatFailed, ModelError
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage
-from leadline.nodes.allowance import llm_limits
-from leadline.nodes.asking import OpenChat, usage_of, usage_of_failure
+from leadline.nodes.asking import OpenChat, prompt_tokens, usage_of, usage_of_failure
 from leadline.nodes.progress import overwrite, plain
 from leadline.state import RAGState, RAGUpdate, Usage, add_usage, merge_unique
 
@@ -31,7 +30,6 @@ Node = Callable[[RAGState, Runtime[RunContext]], Awaitable[RAGUpdate]]
 MIN_REPLY_TOKENS = 16
 # The longest reply of a model of which nobody says what it can take.
 UNKNOWN_REPLY_TOKENS = 4096
-MESSAGE_TOKENS = 8
 # What asking for a repair says beside the reply and the problem.
 REPAIR_TOKENS = 200
 
@@ -167,7 +165,7 @@ class BudgetedChat:
         With `calls` 2 the prompt is sent twice, the second time with the first reply.
         """
         limits = await self._model.limits()
-        prompt = await self._prompt(messages)
+        prompt = await prompt_tokens(self._model, messages)
         longest = wanted or limits.reply or UNKNOWN_REPLY_TOKENS
         if limits.context is not None:
             longest = max(1, min(longest, limits.context - prompt))
@@ -184,10 +182,6 @@ class BudgetedChat:
         if allowed[limit] < MIN_REPLY_TOKENS:
             raise self._ledger.refuse(limit)
         return int(allowed[limit]), prompt, limit
-
-    async def _prompt(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        texts = [str(message["content"]) for message in messages]
-        return sum(await self._model.count_tokens(texts)) + MESSAGE_TOKENS * len(texts)
 
 
 def metered(make: Callable[[OpenChat], Node], open_chat: OpenChat, *, begins: bool = False) -> Node:
@@ -215,8 +209,6 @@ def _with_limits(state: RAGState, update: RAGUpdate, ledger: Ledger, *, begins: 
     if begins:  # its keys replace what the last run left
         return {**update, "limits": overwrite(merge_unique(ledger.limits, plain(update.get("limits", []))))}
     limits = merge_unique(ledger.limits, update.get("limits", []))
-    if "llm" in update.get("degraded", []):
-        limits = merge_unique(limits, llm_limits(ledger.usage, ledger.budgets))
     if not limits:
         return update
     if "result" in update:
