@@ -12,7 +12,7 @@ from leadline.decision import Decision
 from leadline.nodes.candidates import context_rows
 from leadline.nodes.record import record_of, without_folder
 from leadline.nodes.wording import abstention
-from leadline.state import Citation, Document, Evidence, Grounding, RAGState, Result, Verdict
+from leadline.state import Citation, Document, Evidence, Grounding, RAGState, Result, Usage, Verdict
 
 NEAREST = 3
 
@@ -35,6 +35,7 @@ class Checked:
     """A draft after its check: the text with only real markers, what it cites, and how it and its evidence stand.
 
     `changes` says what of the draft was rewritten or left out, `left_open` what was not checked; "" for nothing.
+    `usage`, `degraded` and `limits` are what the check spent, what failed in it, and what kept it from a call.
     """
 
     text: str
@@ -43,6 +44,9 @@ class Checked:
     evidence: Evidence
     changes: str = ""
     left_open: str = ""
+    usage: Usage = field(default_factory=Usage)
+    degraded: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
 
 def result_of(
@@ -56,12 +60,13 @@ def result_of(
     status = decision.status or "error"
     answered = status == "answered"
     degraded = state.get("degraded", [])
+    verdict = verdict_of(decision, checked)
     result = Result(
         question=state["question"],
         status=status,
         answer=checked.text if answered else _no_answer(state, status),
         citations=list(checked.citations) if answered else [],
-        verdict=verdict_of(decision, checked),
+        verdict=verdict,
         flags=list(decision.flags),
         context=context_rows(state, checked.citations),
         queries=_queries(state),
@@ -71,7 +76,7 @@ def result_of(
         limits=state.get("limits", []),
         models={**facts.models, "llm": without_folder(context.llm or "extractive")},
         generation=facts.generation,
-        record=record_of(state, context, facts.settings, facts.library, verdict_of(decision, checked)),
+        record=record_of(state, context, facts.settings, facts.library, verdict),
     )
     if status == "error":
         result["error"] = {

@@ -47,9 +47,10 @@ async def reflection(
     left: Callable[[RAGState, RunContext], Remedies],
 ) -> RAGUpdate:
     """Writes the verdict, and either the next search or the result. A finished run keeps no passage in its state."""
-    checked, spent, degraded, kept_from = await _checked(state, runtime, check)
-    noted = merge_unique(state.get("limits", []), kept_from)
-    state = {**state, "usage": add_usage(state.get("usage", {}), spent), "limits": noted}
+    checked = await _checked(state, runtime, check)
+    degraded = checked.degraded
+    noted = merge_unique(state.get("limits", []), checked.limits)
+    state = {**state, "usage": add_usage(state.get("usage", {}), checked.usage), "limits": noted}
     remedies = left(state, runtime.context)
     decision = _told_of_check(_decision(state, runtime.context, checked, remedies), checked)
     _retract(runtime, state, decision, checked)
@@ -66,7 +67,7 @@ async def reflection(
         update = {**_finish(final, runtime, decision, checked, await facts()), "usage": took, "limits": limits}
     update["degraded"] = [*degraded, *update.get("degraded", [])]
     update["limits"] = merge_unique(noted, update.get("limits", []))
-    update["usage"] = add_usage(update.get("usage", {}), spent)
+    update["usage"] = add_usage(update.get("usage", {}), checked.usage)
     update["verdict"] = verdict_of(decision, checked)
     if decision.status is None:
         update["path"] = [*state.get("path", []), update["verdict"]]
@@ -118,29 +119,33 @@ def _final(state: RAGState, degraded: list[str], limits: list[str]) -> tuple[RAG
     return final, took
 
 
-async def _checked(
-    state: RAGState, runtime: Runtime[RunContext], check: CheckDraft
-) -> tuple[Checked, Usage, list[str], list[str]]:
-    """The draft after its check, what that cost, what failed in it, and the budgets that kept it from a call."""
+async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckDraft) -> Checked:
     answer = state.get("answer", "")
     sign = evidence_sign(state.get("context", []))
     if state.get("route") == "direct":
-        return Checked(answer, (), "not_applicable", sign), Usage(), [], []
+        return Checked(answer, (), "not_applicable", sign)
     if state.get("draft_status", "none") == "none":
-        return Checked("", (), _of_earlier_draft(state), sign), Usage(), [], []
+        return Checked("", (), _of_earlier_draft(state), sign)
     if not answer.strip():
-        return Checked("", (), "no_answer", sign), Usage(), [], []
+        return Checked("", (), "no_answer", sign)
     try:
         done = await check(state, runtime)
     except Exception as error:  # noqa: BLE001 a named degrade point: a check that breaks leaves the answer unverified
         text, cited = unchecked_citations(answer, state.get("evidence", []))
-        return Checked(text, tuple(cited), "unverified", sign), Usage(), [degrade(runtime, "critic", error)], []
-    found = done.check
+        return Checked(text, cited, "unverified", sign, degraded=[degrade(runtime, "critic", error)])
     # What was written may be supported; what was to come is not known.
     broken = state.get("draft_status") == "interrupted" and done.grounding == "grounded"
-    grounding: Grounding = "unverified" if broken else done.grounding
-    checked = Checked(found.text, tuple(found.citations), grounding, sign, done.changes, done.left_open)
-    return checked, done.usage, done.degraded, done.limits
+    return Checked(
+        done.check.text,
+        done.check.citations,
+        "unverified" if broken else done.grounding,
+        sign,
+        changes=done.changes,
+        left_open=done.left_open,
+        usage=done.usage,
+        degraded=done.degraded,
+        limits=done.limits,
+    )
 
 
 def _limits(state: RAGState, decision: Decision, remedies: Remedies) -> list[str]:
