@@ -36,6 +36,7 @@ _BOUNDARY = re.compile(
     r"[.;:!?,)–—。！？；，、](?=\s|\Z|[^\x00-\x7f])|\s(?:but|however|whereas|while|although|though|because|"
     r"and|or|which|who|that|until|unless|if|aber|sondern|und|mais|et|pero|y)\s"
 )
+_BE = re.compile(r"\b(?:is|are|was|were|be|been)(?: not| never|n[’']t)\Z", re.IGNORECASE)
 _OPPOSITES = ("un", "in", "im", "il", "ir", "dis", "non")
 _SCOPE = 4
 _REACH = 400  # characters around a negation; its clause is shorter
@@ -48,19 +49,19 @@ def denies(sentence: str, text: str, terms: Callable[[str], list[str]]) -> str:
 
     `terms` gives the content words of a text in one form, in order.
     """
-    mine, theirs = _scopes(sentence, terms), _scopes(text, terms)
+    negations, theirs = _negations(sentence, terms), [scope for scope, _ in _negations(text, terms)]
     words, there = frozenset(terms(sentence)), frozenset(terms(text))
     denied = frozenset(word for scope in theirs for word in scope)
     affirmed = frozenset(terms(_outside(text)))
-    for scope in mine:
-        if _implied_near(scope, text, words, terms):
+    for scope, subject in negations:
+        if _implied_near(scope, text, words, terms) or any(subject and subject.issubset(s) for s in theirs):
             continue
         opposite = any(f"{prefix}{word}" in there - words for prefix in _OPPOSITES for word in scope[:_HEAD])
         opposite = opposite or any(f"{word}less" in there for word in scope[:_HEAD])
         said_of_another = affirmed.issuperset(scope) and not denied.issuperset(scope)
         if not opposite and (said_of_another or not denied.intersection(scope)):
             return " ".join(scope)
-    denying = frozenset(word for scope in mine for word in scope)
+    denying = frozenset(word for scope, subject in negations for word in (*scope, *subject))
     for scope in theirs:
         shared = [word for word in scope if word in words]
         if len(shared) < _SHARED * len(scope) or denying.intersection(scope):
@@ -89,18 +90,23 @@ def _implied(pattern: re.Pattern[str], text: str, other: frozenset[str], terms: 
     return any(other.isdisjoint(terms(match.group())) for match in pattern.finditer(text))
 
 
-def _scopes(text: str, terms: Callable[[str], list[str]]) -> list[tuple[str, ...]]:
-    """What each negation negates: the content words behind it in its clause, else those before it."""
-    scopes = []
+def _negations(text: str, terms: Callable[[str], list[str]]) -> list[tuple[tuple[str, ...], frozenset[str]]]:
+    """What each negation negates: the content words behind it in its clause, else those before it; and its subject.
+
+    The subject is what stands before `is not`: that labour is not covered a source may say as `parts but not labour`.
+    """
+    found = []
     for cue in _cues(text):
         last = min(len(text), cue.end() + _REACH)
         clause = _BOUNDARY.search(text, cue.end(), last)
         if cue.group().casefold() == "non":  # of one word only
             clause = re.compile(r"\s").search(text, cue.end())
         behind = terms(_CUES.sub(" ", text[cue.end() : clause.start() if clause else last]))
-        before = terms(_CUES.sub(" ", _BOUNDARY.split(text[max(0, cue.start() - _REACH) : cue.start()])[-1]))
-        scopes.append(tuple(behind[:_SCOPE] or before[-_SCOPE:]))
-    return [scope for scope in dict.fromkeys(scopes) if scope]
+        part = _BOUNDARY.split(text[max(0, cue.start() - _REACH) : cue.start()])[-1]
+        before = terms(_CUES.sub(" ", part))
+        subject = frozenset(before) if behind and _BE.search(f"{part}{cue.group()}") else frozenset[str]()
+        found.append((tuple(behind[:_SCOPE] or before[-_SCOPE:]), subject))
+    return [negation for negation in dict.fromkeys(found) if negation[0]]
 
 
 def _cues(text: str) -> list[re.Match[str]]:
