@@ -219,3 +219,49 @@ def test_the_same_figure_in_another_unit_is_another_amount(said: str, place: str
     """A unit that both name must be the same, whatever way it is written."""
     assert [p.kind for p in check_sentence(f"The limit is {said}.", f"The limit is {place}.")] == ["number"]
     assert check_sentence("The dose is 5 µg.", "The dose is 5 mcg.") == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "span"),
+    [
+        ("Labour is not covered by the guarantee.", "The guarantee covers parts but not labour."),
+        ("Cash isn't accepted at the desk.", "The desk accepts cards but no cash."),
+    ],
+)
+def test_what_is_not_done_may_be_said_from_either_end(sentence: str, span: str) -> None:
+    """A denied object is the subject of a denied passive; the part that the source affirms is not."""
+    assert kinds(sentence, span) == set()
+    assert "negation" in kinds(sentence.replace("is not", "is").replace("isn't", "is"), span)
+    affirmed = sentence.replace("Labour is", "Parts are").replace("Cash isn't", "Cards aren't")
+    assert "negation" in kinds(affirmed, span)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "span"),
+    [
+        ("Water boils at 100 degrees Celsius.", "Water boils at 100 °C."),
+        ("It works at minus 5 °C.", "It works at −5 °C."),
+        ("The price was $12.5m.", "The price was 12.5 million dollars."),
+        ("The price was USD 20.", "The price was $20."),
+        ("Pumps weigh at most 7.5 kg.", "Pumps weigh between 5 and 7.5 kg."),
+    ],
+)
+def test_degrees_money_and_ranges_in_another_form_are_the_same(sentence: str, span: str) -> None:
+    """Signs, codes and words of one unit, short millions of money, and the ends of a range."""
+    assert kinds(sentence, span) == set()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "span", "kind"),
+    [
+        ("Water boils at 100 °F.", "Water boils at 100 °C.", "number"),
+        ("It works at 5 °C.", "It works at minus 5 °C.", "number"),
+        ("The price was $12.5m.", "The price was $12.5 billion.", "number"),
+        ("The fee is paid in USD.", "The fee is paid in EUR.", "name"),
+        ("Pumps weigh at least 7.5 kg.", "Pumps weigh between 5 and 7.5 kg.", "opposite"),
+        ("Pumps weigh at most 5 kg.", "Pumps weigh from 5 to 7.5 kg.", "opposite"),
+    ],
+)
+def test_another_degree_sign_magnitude_or_end_of_a_range_is_a_fault(sentence: str, span: str, kind: str) -> None:
+    """One scale, sign, magnitude, currency or end of a range for another."""
+    assert kind in kinds(sentence, span)

@@ -90,6 +90,7 @@ _LIMIT = re.compile(
     r"(?: the age of)? (?P<number>[\d.,]*\d)",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"\b(?:between|from) (?P<low>[\d.,]*\d) (?:and|to) (?P<high>[\d.,]*\d)", re.IGNORECASE)
 
 
 def contradicted(sentence: str, text: str) -> str:
@@ -130,6 +131,7 @@ def _rates(text: str) -> set[str]:
 def _other_limit(sentence: str, text: str) -> str:
     """A number that the one has as a least and the other as a most."""
     there = {(m["number"], m["low"] is None) for m in _LIMIT.finditer(text)}
+    there |= {(m[end], end == "high") for m in _BETWEEN.finditer(text) for end in ("low", "high")}
     for match in _LIMIT.finditer(sentence):
         number, high = match["number"], match["low"] is None
         if (number, not high) in there and (number, high) not in there:

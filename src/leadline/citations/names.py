@@ -18,6 +18,7 @@ _CODE = re.compile(r"(?=.*[^\W\d_])(?=.*\d)|.*[_@#]|.*\+\+|\d+(?:\.\d+){2,}|.*[^
 _AMOUNT = re.compile(r"\d[\d.,]*(?:[^\W\d_]{1,3})?|\d+-\w+|[ivxlc]+", re.IGNORECASE)
 _RUN = re.compile(r"\b[A-ZÀ-Þ]\w*(?:(?: (?:of|the|and|for))* [A-ZÀ-Þ]\w*)+")
 _INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}|\b[A-Z]{2,}\b")
+_SIGN = re.compile(r"[€$£¥%]")
 _PLURAL = re.compile(r"s\Z")
 _ENDINGS = ("ian", "an", "n", "ese", "ish", "y", "e")
 _ROOT = 6
@@ -125,6 +126,7 @@ class Mentions:
         self._text = _fold(normalised("\n".join(texts)))
         self._words = frozenset(words)
         self._stems = frozenset(stem for word in words for stem in _stems(word))
+        self._units = frozenset(UNITS[word] for word in [*words, *_SIGN.findall(self._text)] if word in UNITS)
         self._places = frozenset(place for word in words if (place := same_place(word)))
         self._roots = frozenset(word[:_ROOT] for word in words if len(word) >= _ROOT)
         self.initials = frozenset(w.replace(".", "") for text in texts for w in _INITIALS.findall(normalised(text)))
@@ -137,6 +139,8 @@ class Mentions:
         """Whether the name stands in the text: as it is, in parts, as a people's name, or as the initials of words."""
         folded = _fold(name.text)
         if folded in self._words or folded.replace(".", "") in self._words:
+            return True
+        if UNITS.get(folded) in self._units:  # USD, where the text has $
             return True
         if same_place(folded.replace(".", "")) in self._places:
             return True

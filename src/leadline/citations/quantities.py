@@ -14,11 +14,11 @@ from leadline.citations.units import UNITS, factors
 
 # Not part of a code such as ERR-4021, GPT-4 or 7.3.2: those are compared as names.
 _NUMBER = re.compile(
-    r"""(?<![\w.,’'])(?<![A-Za-z][-–_/])(?P<minus>(?<![\w)%\]])[-−])?
+    r"""(?<![\w.,’'])(?<![A-Za-z][-–_/])(?P<minus>(?<![\w)%\]])[-−]|(?<!\d[ ])\b(?i:minus)[ ])?
     (?>(?P<digits>\d{1,3}(?P<sign>[,.’'\u00a0\u202f\u2009\ ])\d{3}(?!\d)(?:(?P=sign)\d{3}(?!\d))*(?:[.,]\d+)?
       | \d+(?:[.,·]\d+)? | [.,]\d+))(?![.,]\d)
     (?P<fraction>[½¼¾⅓⅔])?(?P<ordinal>(?:st|nd|rd|th|er|ère|ª|º)(?!\w))?
-    (?P<unit>[ \t\u00a0\u202f-]?(?:[^\W\d_]+|[%‰$€£¥₹]))?""",
+    (?P<unit>[ \t\u00a0\u202f-]?(?:°[ ]?[CF]\b|degrees?[ ](?:Celsius|Fahrenheit)\b|[^\W\d_]+|[%‰$€£¥₹]))?""",
     re.VERBOSE,
 )
 _CLOCK = re.compile(r"(?<![\w:.])(\d{1,2}):(\d{2})(?::\d{2})?(?![\w:])(?:[ ]?([ap])\.?m\b)?", re.IGNORECASE)
@@ -33,6 +33,8 @@ _MAGNITUDES = {
     **dict.fromkeys(("万", "萬"), 1e4),
     **dict.fromkeys(("亿", "億"), 1e8),
 }
+# Of an amount of money: $5m.
+_SHORT_MAGNITUDES = {"m": 1e6, "b": 1e9}
 _WORDS: dict[str, float] = {
     **{
         w: n
@@ -122,6 +124,7 @@ def _in_figures(text: str) -> Iterator[Quantity]:
         if factor != 1.0 or word == "per":
             unit = _unit_behind(text, match.end(), per=word == "per")
         if before := _CURRENCY_BEFORE.search(text[max(0, match.start() - 6) : match.start()]):
+            factor = _SHORT_MAGNITUDES.get(word, factor)
             unit = UNITS.get(before.group().strip()[-3:].casefold(), UNITS.get(before.group().strip()[-1:], unit))
         scale = factor * (-1.0 if match["minus"] else 1.0)
         extra = _FRACTIONS.get(match["fraction"] or "", 0.0)

@@ -47,6 +47,8 @@ UNITS = {
         ("gigahertz", "ghz"),
         ("watt", "w", "watts"),
         ("kilowatt", "kw"),
+        ("celsius", "°c", "° c", "degrees celsius", "degree celsius"),
+        ("fahrenheit", "°f", "° f", "degrees fahrenheit", "degree fahrenheit"),
         ("bar", "bars"),
         ("newton metre", "nm"),
         ("psi",),
