@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from tests.servers.chat_server import ChatServer
 
 from leadline.config import RunContext
 from leadline.graph.build import Dependencies, build_graph
 from leadline.graph.run import recursion_limit
 from leadline.models.base import ChatDelta, ChatLimits, ChatUsage
+from leadline.models.chat import LiteLLMChat
+from leadline.nodes.asking import OpenChat
 from leadline.nodes.outcome import Facts
 from leadline.state import Document, Origin
 
@@ -203,6 +206,19 @@ def garden() -> ToyStore:
 def over() -> Callable[..., Dependencies]:
     """Makes dependencies over toy legs."""
     return dependencies_of
+
+
+@pytest.fixture
+def llm_behind(chat_server: ChatServer) -> Callable[..., OpenChat]:
+    """Opens the real client of LLMs against the scripted server; nothing is tried twice."""
+
+    def opener(timeout_s: float = 5) -> OpenChat:
+        async def open_chat(model: str) -> LiteLLMChat:
+            return LiteLLMChat(model, api_base=chat_server.url, timeout_s=timeout_s, retries=0)
+
+        return open_chat
+
+    return opener
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.chat_server import ChatServer, Reply, says
+from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 
 from leadline.citations import parse_markers
 from leadline.config import RunContext, Settings
@@ -18,11 +18,7 @@ from leadline.graph.run import App, open_app
 from leadline.ingest.pipeline import ingest_paths
 from leadline.knowledge import open_library
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 WORDS = {"alpha": 3, "bravo": 5, "charlie": 7, "delta": 9, "echo": 11}
 MARKS = {

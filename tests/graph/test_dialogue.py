@@ -5,19 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.chat_server import ChatServer, Reply, says
+from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 
 from leadline.config import RunContext, Settings
 from leadline.graph.conversations import open_conversations
 from leadline.graph.run import App
-from leadline.models.chat import LiteLLMChat
 
-# LiteLLM's own: it reads deprecated fields, and leaves sockets to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 # What is said, and as what it is understood; None: small talk.
 DIALOGUES = {
@@ -101,14 +95,10 @@ async def test_an_abstention_is_in_the_language_of_the_question(app: App, questi
 
 
 async def test_an_llm_sees_the_conversation_and_its_rewrite_is_searched_for(
-    tmp_path: Path, over: Any, garden: Any, chat_server: ChatServer
+    tmp_path: Path, over: Any, garden: Any, llm_behind: Any, chat_server: ChatServer
 ) -> None:
     """From turn two on: what was said is in its prompt, what it makes of the follow-up is the question; where it drags
     in what nobody spoke of, the rule's question stands."""
-
-    async def open_chat(model: str) -> LiteLLMChat:
-        return LiteLLMChat(model, api_base=chat_server.url, timeout_s=5, retries=0)
-
     rewrites = iter(["Where should I cut the roses?", "When did Globex buy the roses in 2011?"])
 
     def reply(request: dict[str, Any]) -> Reply:
@@ -119,7 +109,7 @@ async def test_an_llm_sees_the_conversation_and_its_rewrite_is_searched_for(
     settings, context = Settings(data_dir=tmp_path), RunContext(llm="openai/scripted", max_retries=0)
     async with open_conversations(settings) as conversations:
         library: Any = None
-        app = App(settings, library, conversations, over(garden, chat=open_chat))
+        app = App(settings, library, conversations, over(garden, chat=llm_behind()))
         await app.ask("When are roses pruned?", context=context, thread_id="t")
         assert len(chat_server.requests) == 1, "a first question is not rewritten"
         await app.ask("Thanks!", context=context, thread_id="t")

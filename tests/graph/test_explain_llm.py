@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.chat_server import ChatServer, says
+from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, says
 
 from leadline.config import RunContext, Settings
 from leadline.graph.explain import explain
@@ -16,12 +16,7 @@ from leadline.graph.run import App, open_app
 from leadline.ingest.pipeline import ingest_paths
 from leadline.knowledge import open_library
 
-# LiteLLM's own: it reads deprecated fields, and leaves sockets to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 DOCUMENTS = {
     "pruning.md": "Roses are pruned in early spring.\n",

@@ -9,32 +9,21 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from tests.servers.chat_server import ChatServer, Reply, says
+from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 
-from leadline.config import RunContext, Settings
+from leadline.config import RunContext
 from leadline.graph.build import build_graph
-from leadline.models.chat import LiteLLMChat
 
-# LiteLLM's own: it reads deprecated fields, and leaves sockets to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 QUESTION = "When are roses pruned?"
 GOOD = "Roses are pruned in early spring [1]."
 
 
 @pytest.fixture
-def deps(over: Any, garden: Any, chat_server: ChatServer) -> Any:
+def deps(over: Any, garden: Any, llm_behind: Any) -> Any:
     """Toy legs, and an LLM behind HTTP."""
-    settings = Settings(llm_api_base=chat_server.url, llm_timeout_s=5)
-
-    async def open_chat(model: str) -> LiteLLMChat:
-        return LiteLLMChat(model, api_base=settings.llm_api_base, timeout_s=settings.llm_timeout_s, retries=0)
-
-    return over(garden, chat=open_chat)
+    return over(garden, chat=llm_behind())
 
 
 def by_prompt(**replies: Reply) -> Callable[[dict[str, Any]], Reply]:
@@ -133,15 +122,11 @@ async def test_a_reply_that_was_cut_off_is_interrupted(
 
 
 async def test_a_stream_that_stalls_is_interrupted_and_priced(
-    ask: Any, over: Any, garden: Any, chat_server: ChatServer
+    ask: Any, over: Any, garden: Any, llm_behind: Any, chat_server: ChatServer
 ) -> None:
     """Silence for longer than the time-out ends the reply; its tokens count, though no usage came."""
-
-    async def impatient(model: str) -> LiteLLMChat:
-        return LiteLLMChat(model, api_base=chat_server.url, timeout_s=3, retries=0)
-
     chat_server.script(Reply(("Roses ", "are "), end="hang", hang_s=10))
-    run = await ask_llm(ask, over(garden, chat=impatient))
+    run = await ask_llm(ask, over(garden, chat=llm_behind(timeout_s=3)))
     assert run.result["status"] == "interrupted"
     assert run.result["degraded"] == ["llm"]
     assert run.result["usage"]["completion_tokens"] >= 2

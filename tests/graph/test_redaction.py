@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from tests.servers.chat_server import ChatServer, Reply, says
+from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 
 from leadline.config import RunContext, Settings
 from leadline.errors import StoreError
@@ -21,12 +21,7 @@ from leadline.graph.run import App, open_app
 from leadline.knowledge import open_library
 from leadline.nodes.origins import REMOVED
 
-# LiteLLM's own: it reads deprecated fields, and leaves sockets to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 SECRET = "Project Quokka has a budget of 42 million."
 ROSES = "Roses are pruned in March, before the buds open."

@@ -10,6 +10,13 @@ from typing import Any, Literal
 import pytest
 from tests.servers.http_servers import Handler, running
 
+# LiteLLM's own: it reads deprecated fields, and leaves sockets to the collector. For tests of its client.
+LITELLM_WARNINGS = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 
 @dataclass(frozen=True)
 class Reply:
