@@ -21,6 +21,21 @@ pytest_plugins = (
 )
 
 
+# The files with the longest tests: a worker that begins one of them last is waited for by all the others.
+_LONGEST = (
+    "tests/project/test_readme.py",
+    "tests/notebooks/",
+    "tests/graph/test_local_llm_run.py",
+    "tests/knowledge/test_processes.py",
+    "tests/stores/test_chroma_killed.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the longest tests; else the order stays."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+
+
 def _named_servers() -> Iterator[str]:
     """The servers that LEADLINE_TEST_… names, and their addresses: the tests made for them may reach them."""
     for name, value in os.environ.items():
