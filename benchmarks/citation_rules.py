@@ -3,9 +3,9 @@
 `python benchmarks/citation_rules.py declaratives.jsonl [DIR/wice_dev] [-v] [--rules] [--right] [--sample N]`; the
 sentences are those of `benchmarks/declaratives.py`. Each is checked as the product checks an answer that cites its
 passage: the best place is looked for, and where only the words differ the meaning decides (`--rules`: it doesn't).
-`--right`: right sentences only. Faults are made from the right ones: a changed digit, a name of another passage, a
-negation put in or taken out, the verb of another sentence, another passage of the same article. Intervals are
-Wilson's, of 95 %.
+`--right`: right sentences only. Faults are made from the right ones: a changed digit, a name of another passage or of
+the same, a negation put in or taken out, the verb of another sentence, another passage of the same article. Intervals
+are Wilson's, of 95 %.
 
 Right sentences made of questions repeat the slips of those who asked. Those with a name or a figure that stands nowhere
 in the passage or its title, or a name that no passage at all has (ARPNET for ARPANET), are counted apart: to flag them
@@ -89,6 +89,13 @@ def wrong_name(case: Case, rng: random.Random, others: list[str]) -> str | None:
     return case.sentence.replace(rng.choice(found), rng.choice([n for n in others if n.casefold() not in there]), 1)
 
 
+def near_name(case: Case, rng: random.Random) -> str | None:
+    """The sentence with another name of its own passage."""
+    found = [n.text for n in names(case.sentence) if not n.code]
+    others = [n.text for n in names(case.passage) if not n.code and len(n.text) > 3 and n.text not in case.sentence]
+    return case.sentence.replace(rng.choice(found), rng.choice(others), 1) if found and others else None
+
+
 def wrong_polarity(case: Case, rng: random.Random) -> str | None:
     """The sentence with a negation put in or taken out."""
     del rng
@@ -153,6 +160,7 @@ def measure_faults(title: str, cases: list[Case], check: Check, *, verbose: bool
         "name": lambda c, r: wrong_name(c, r, others),
         "negation": wrong_polarity,
         "verb": lambda c, r: wrong_verb(c, r, verbs),
+        "name of the same passage": near_name,
     }
     for kind, fault in faults.items():
         made = [(c, wrong) for c in cases if (wrong := fault(c, rng)) and wrong != c.sentence]
