@@ -8,6 +8,8 @@ TORCH := $(if $(UV_FIND_LINKS),,--torch-backend=cpu)
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export ANONYMIZED_TELEMETRY := False
+# compiled tests and packages are kept, whatever the environment says: each worker would compile them anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help:

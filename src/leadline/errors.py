@@ -16,6 +16,7 @@ LeadlineError
 │   ├── UnreadableFile     damaged, encrypted, or not what its name says
 │   ├── EmptyFile          no text in it
 │   └── FileTooLarge       over a limit of bytes, pages or characters; names the limit
+├── Forbidden              this caller may not do that
 ├── ModelError             a model could not be loaded or run
 │   ├── ModelUnavailable   no such model, or it can't be reached; the run degrades
 │   ├── RerankerRefused    the sign of the reranker's output can't be trusted
@@ -224,6 +225,12 @@ class PageUnavailable(WebUnavailable):
     """One page could not be fetched, or leads where nothing may be fetched from."""
 
     code = "page_unavailable"
+
+
+class Forbidden(LeadlineError):
+    """This caller may not do that."""
+
+    code = "forbidden"
 
 
 class ThreadError(LeadlineError):

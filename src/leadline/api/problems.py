@@ -12,6 +12,7 @@ from leadline.api.schemas import ErrorBody, ErrorResponse
 from leadline.errors import (
     CollectionUnknown,
     ConfigError,
+    Forbidden,
     InvalidFilter,
     LeadlineError,
     LeaseHeld,
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 # The first that fits; anything else is a fault of the server.
 STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (CollectionUnknown, 404),
+    (Forbidden, 403),
     (InvalidFilter, 422),
     (ThreadBusy, 409),
     (ThreadElsewhere, 409),
