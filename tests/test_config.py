@@ -50,3 +50,30 @@ def test_a_bad_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value:
     monkeypatch.setenv(f"LEADLINE_{name}", value)
     with pytest.raises(ConfigError, match=name.lower()):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    "value", ["https://app.example, http://LAN:3000", '["https://app.example", "http://lan:3000"]']
+)
+def test_a_list_in_one_variable(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Several values are separated by commas, or in JSON."""
+    monkeypatch.setenv("LEADLINE_CORS_ORIGINS", value)
+    assert load_settings().cors_origins == ["https://app.example", "http://lan:3000"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CORS_ORIGINS", "*"),
+        ("CORS_ORIGINS", "app.example"),
+        ("CORS_ORIGINS", "https://app.example/page"),
+        ("ALLOWED_HOSTS", "*"),
+        ("ALLOWED_HOSTS", "https://docs.example"),
+        ("ALLOWED_HOSTS", "docs.example:8321"),
+    ],
+)
+def test_who_else_may_ask_is_named_one_by_one(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """No star, and nothing that would never match: an origin has a scheme and no path, a host has neither nor a port."""
+    monkeypatch.setenv(f"LEADLINE_{name}", value)
+    with pytest.raises(ConfigError, match=name.lower()):
+        load_settings()

@@ -4,14 +4,17 @@ Knows every setting, its bounds and where it may come from: keyword, `LEADLINE_â
 `leadline.toml` in the working directory, in that order. Doesn't know what a setting does.
 """
 
+import json
 import os
+import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -26,6 +29,33 @@ MAX_QUESTION_CHARS = 20_000
 ENV_PREFIX = "LEADLINE_"
 # Read by the tests and the Makefile, not settings of the application.
 ENV_NOT_SETTINGS = frozenset({"LEADLINE_SHARED", "LEADLINE_CRASH_ROUNDS"})
+
+_ORIGIN = re.compile(r"https?://[^/?#*@\s]+")
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?")
+
+
+def _listed(value: Any) -> Any:
+    """A list in one variable of the environment: `a, b`, or in JSON."""
+    if not isinstance(value, str):
+        return value
+    return json.loads(value) if value.lstrip().startswith("[") else [v for v in map(str.strip, value.split(",")) if v]
+
+
+def _origins(values: list[str]) -> list[str]:
+    for value in values:
+        if not _ORIGIN.fullmatch(value):
+            raise ValueError(f"{value!r} is no origin; one is written https://app.example, with a port if it has one")
+    return [value.lower() for value in values]
+
+
+def _hosts(values: list[str]) -> list[str]:
+    for value in values:
+        if not _HOST.fullmatch(value):
+            raise ValueError(f"{value!r} is no host; one is written docs.example, without scheme, port or *")
+    return [value.strip("[]").lower() for value in values]
+
+
+Listed = Annotated[list[str], NoDecode, BeforeValidator(_listed)]
 
 
 class Budgets(BaseModel):
@@ -118,6 +148,20 @@ class Settings(BaseSettings):
     max_chars: int = Field(20_000_000, ge=1000, description="Largest extracted text of one file, in characters.")
     host: str = "127.0.0.1"
     port: int = Field(8321, ge=0, le=65535)
+    workers: int = Field(1, ge=1, le=64, description="Processes that serve.")
+    allowed_hosts: Annotated[Listed, AfterValidator(_hosts)] = Field(
+        default_factory=list, description="Names under which the server may be asked, beside those of this machine."
+    )
+    cors_origins: Annotated[Listed, AfterValidator(_origins)] = Field(
+        default_factory=list, description="Origins of other pages that may ask, such as https://app.example."
+    )
+    llms: Listed = Field(
+        default_factory=list, description="Model strings that a client of the server may name; empty: run.llm only."
+    )
+    max_upload_files: int = Field(100, ge=1, description="Most files in one upload.")
+    max_upload_mb: float = Field(1000, gt=0, description="Most bytes of one upload, in MB.")
+    rate_per_minute: int = Field(300, ge=1, description="Questions and uploads of one caller a minute, each worker.")
+    max_running: int = Field(32, ge=1, description="Questions and uploads of one caller at once, each worker.")
     run: RunContext = Field(default_factory=RunContext, description="Defaults of every run.")
 
     @classmethod
