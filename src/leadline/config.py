@@ -85,6 +85,11 @@ class RunContext(BaseModel):
     llm: str | None = Field(None, title="LLM", description="local, or a LiteLLM model string; empty: quotation.")
     filters: dict[str, Any] | None = Field(None, title="Filter", description="Portable filter over chunk fields.")
     critic: bool = Field(False, title="Critic", description="The LLM judges each sentence of its answer once more.")
+    ask_person: bool = Field(
+        False,
+        title="Ask a person",
+        description="In Studio: stop before a web search (consent ask) and a retry's query.",
+    )
     show_prompts: bool = Field(False, title="Show prompts", description="Stream the exact messages sent to an LLM.")
     budgets: Budgets = Field(default_factory=Budgets, title="Budgets")
 
@@ -148,6 +153,7 @@ class Settings(BaseSettings):
     max_chars: int = Field(20_000_000, ge=1000, description="Largest extracted text of one file, in characters.")
     host: str = "127.0.0.1"
     port: int = Field(8321, ge=0, le=65535)
+    heartbeat_s: float = Field(10, gt=0, le=15, description="Longest silence of a stream, in seconds.")
     workers: int = Field(1, ge=1, le=64, description="Processes that serve.")
     allowed_hosts: Annotated[Listed, AfterValidator(_hosts)] = Field(
         default_factory=list, description="Names under which the server may be asked, beside those of this machine."
@@ -162,6 +168,8 @@ class Settings(BaseSettings):
     max_upload_mb: float = Field(1000, gt=0, description="Most bytes of one upload, in MB.")
     rate_per_minute: int = Field(300, ge=1, description="Questions and uploads of one caller a minute, each worker.")
     max_running: int = Field(32, ge=1, description="Questions and uploads of one caller at once, each worker.")
+    log_format: Literal["text", "json"] = Field("text", description="How the server logs; json: one object a line.")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     run: RunContext = Field(default_factory=RunContext, description="Defaults of every run.")
 
     @classmethod
