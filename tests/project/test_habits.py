@@ -97,6 +97,8 @@ OWNERS = {
     "langgraph": ("graph/", "nodes/", "state.py"),
     "ddgs": "web/",
     "httpcore": "web/",
+    "opentelemetry": "telemetry.py",
+    "prometheus_client": "api/",
 }
 
 

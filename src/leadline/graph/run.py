@@ -3,12 +3,13 @@
 Knows how a run starts, ends and fails on every surface. Opens what the graph depends on, once, and closes it.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
@@ -30,10 +31,12 @@ from leadline.graph.opening import dependencies
 from leadline.graph.redaction import sweep
 from leadline.graph.seal import sealed
 from leadline.graph.threads import COLLECTION
+from leadline.graph.watching import RunObserver, watched
 from leadline.knowledge import Library, open_library
 from leadline.nodes.planner import refuse_too_long
 from leadline.nodes.web import AskConsent
 from leadline.state import RAGInput, RAGState, Result, merge_unique
+from leadline.telemetry import tracing
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +57,16 @@ class App:
         self.library = library
         self.conversations = conversations
         self.deps = deps
+        self.observers: list[RunObserver] = []
         self.graph: Compiled = build_graph(deps).compile()
 
     async def stream(
-        self, question: str, *, context: RunContext | None = None, thread_id: str | None = None
+        self,
+        question: str,
+        *,
+        context: RunContext | None = None,
+        thread_id: str | None = None,
+        history: Sequence[Mapping[str, str]] = (),
     ) -> AsyncGenerator[RunEvent, None]:
         """The events of one run, as they happen; exactly one `final`, the last, also when the run fails.
 
@@ -65,20 +74,37 @@ class App:
         this one is kept; without, nothing is. Raises ThreadBusy while another run is on in that conversation, in this
         process or another, and ThreadElsewhere where it is about another collection. Where the conversations can't be
         used, the run has no memory and `checkpointer` stands in its `degraded`. Closing the iterator cancels the run.
+        `history` is what was said before where there is no thread, as in ThreadView: it is used, and not kept.
         """
         context = context or self.settings.run
+        async with aclosing(
+            watched(self._run(question, context, thread_id, history), self.observers, context)
+        ) as events:
+            async for event in events:
+                yield event
+
+    async def _run(
+        self, question: str, context: RunContext, thread_id: str | None, history: Sequence[Mapping[str, str]]
+    ) -> AsyncGenerator[RunEvent, None]:
         async with self.conversations.turn(thread_id, context.collection) as turn:
             try:
                 refuse_too_long(question)  # before the conversation has it
-                async for event in self._events(question, context, turn, thread_id):
+                async for event in self._events(_given(history, question), context, turn, thread_id):
                     yield event
             except Exception as error:  # noqa: BLE001 a named degrade point: the run ends with an error result
                 yield FinalEvent(result=dict(_with_failure(_failed(question, context, error), turn)))
 
-    async def ask(self, question: str, *, context: RunContext | None = None, thread_id: str | None = None) -> Result:
+    async def ask(
+        self,
+        question: str,
+        *,
+        context: RunContext | None = None,
+        thread_id: str | None = None,
+        history: Sequence[Mapping[str, str]] = (),
+    ) -> Result:
         """The result of one run, without its events. Same arguments as `stream`."""
         result: Result | None = None
-        async with aclosing(self.stream(question, context=context, thread_id=thread_id)) as events:
+        async with aclosing(self.stream(question, context=context, thread_id=thread_id, history=history)) as events:
             async for event in events:
                 if isinstance(event, FinalEvent):
                     result = event.result  # type: ignore[assignment]  # a Result in its wire form
@@ -86,7 +112,7 @@ class App:
         return result
 
     async def _events(
-        self, question: str, context: RunContext, turn: Turn | None, thread_id: str | None
+        self, given: RAGInput, context: RunContext, turn: Turn | None, thread_id: str | None
     ) -> AsyncGenerator[RunEvent, None]:
         config: RunnableConfig = {"recursion_limit": recursion_limit(context)}
         options: dict[str, Any] = {"stream_mode": ["custom", "values"], "context": context}
@@ -96,7 +122,6 @@ class App:
             config["configurable"] = {"thread_id": thread_id}
             config["metadata"] = {COLLECTION: context.collection}
         state: dict[str, Any] = {}
-        given = RAGInput(messages=[HumanMessage(question)])
         told = False
         try:
             if turn is not None and turn.failed:
@@ -151,7 +176,9 @@ async def open_app(
     Conversations are opened by the first question in one, models when the first question needs them. `ask_consent` is
     asked with the outgoing query when the web is to be searched and consent is `ask`. Raises StoreError, ConfigError.
     """
+    tracing.start()
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, tracing.flush)
         if library is None:
             library = await stack.enter_async_context(open_library(settings))
         conversations = await stack.enter_async_context(open_conversations(settings))
@@ -161,6 +188,11 @@ async def open_app(
 def recursion_limit(context: RunContext) -> int:
     """Enough steps for the first pass, every retry and one escalation; a run that wants more is broken."""
     return STEPS_AROUND + STEPS_PER_PASS * (context.max_retries + 2)
+
+
+def _given(history: Sequence[Mapping[str, str]], question: str) -> RAGInput:
+    before = [HumanMessage(m["text"]) if m["role"] == "user" else AIMessage(m["text"]) for m in history]
+    return RAGInput(messages=[*before, HumanMessage(question)])
 
 
 def _told(error: Exception) -> DegradedEvent:

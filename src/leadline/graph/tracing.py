@@ -7,12 +7,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
 from leadline.config import RunContext
 from leadline.events import Phase, StepEvent
 from leadline.nodes.progress import emit
 from leadline.state import EvidenceBlock, RAGState, RAGUpdate
+from leadline.telemetry import span
 
 
 class Node(Protocol):
@@ -24,7 +26,8 @@ class Node(Protocol):
 def traced(name: str, node: Callable[..., Awaitable[RAGUpdate]]) -> Node:
     """The node with a start event before it and exactly one of end, skip (it had nothing to do) or error after it.
 
-    A cancelled run ends without: nobody is listening any more.
+    A cancelled run ends without: nobody is listening any more. A node that waits for a person has done nothing yet: it
+    is skipped, and called again from its beginning when the answer has come.
     """
 
     async def run(state: RAGState, runtime: Runtime[RunContext]) -> RAGUpdate:
@@ -35,12 +38,18 @@ def traced(name: str, node: Callable[..., Awaitable[RAGUpdate]]) -> Node:
             emit(runtime, StepEvent(node=name, phase=phase, seconds=seconds, details=details))
 
         step("start")
-        try:
-            update = await node(state, runtime)
-        except Exception as error:
-            step("error", error=str(error))
-            raise
-        step("end" if update else "skip", **_figures(update))
+        with span(f"node {name}", {"leadline.node": name}) as told:
+            try:
+                update = await node(state, runtime)
+            except GraphBubbleUp:
+                step("skip", waits_for="a person")
+                raise
+            except Exception as error:
+                step("error", error=str(error))
+                raise
+            figures = _figures(update)
+            told.set(_attributes(figures))
+        step("end" if update else "skip", **figures)
         return update
 
     run.__name__ = name
@@ -66,6 +75,18 @@ def _figures(update: RAGUpdate) -> dict[str, Any]:
     if verdict := update.get("verdict"):
         figures["verdict"] = dict(verdict)
     return figures
+
+
+def _attributes(figures: dict[str, Any]) -> dict[str, str | int | float | bool]:
+    """Of the figures, those that hold nobody's words: numbers, and words of a fixed list."""
+    told: dict[str, str | int | float | bool] = {
+        f"leadline.{key}": value
+        for key, value in figures.items()
+        if isinstance(value, int | float) or key in ("route", "status", "draft_status")
+    }
+    told |= {f"leadline.candidates.{leg}": count for leg, count in figures.get("candidates", {}).items()}
+    verdict = figures.get("verdict", {})
+    return told | {f"leadline.{key}": verdict[key] for key in ("evidence", "grounding", "action") if key in verdict}
 
 
 def _evidence_figures(evidence: list[EvidenceBlock]) -> dict[str, Any]:

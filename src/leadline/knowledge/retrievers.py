@@ -6,10 +6,11 @@ Knows how many hits to ask for so that enough of them are live. Doesn't rank: th
 import asyncio
 import logging
 import weakref
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import Any, Protocol, TypeVar, cast
 
 from leadline.deadline import Patience, within
 from leadline.errors import TextMissing
@@ -18,8 +19,11 @@ from leadline.knowledge.opened import Opened
 from leadline.records import Document, Found
 from leadline.stores.base import Hit, Retriever, Where
 from leadline.stores.catalog_sources import any_known, live_chunks
+from leadline.telemetry import span
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Leg(Protocol):
@@ -103,7 +107,7 @@ async def search_all(
     first, *rest = await asyncio.gather(
         _all_own(list(together.values()), query, k, where),
         *(
-            _patience_with(leg).wait(f"The leg {name}", leg.search(query, k=k, where=where))
+            _patience_with(leg).wait(f"The leg {name}", _told(name, k, partial(leg.search, query, k=k, where=where)))
             for name, leg in alone.items()
         ),
         return_exceptions=True,
@@ -177,7 +181,7 @@ async def _search_together(
     patience = legs[0].current.patience
     async with legs[0].current.use() as opened:
         hits = await asyncio.gather(
-            *(patience.wait(f"The leg {leg.name}", leg.hits(opened, query, k, where)) for leg in legs),
+            *(patience.wait(f"The leg {leg.name}", _hits(opened, leg, query, k, where)) for leg in legs),
             return_exceptions=True,
         )
         wanted = [hit for found in hits if not isinstance(found, BaseException) for hit in found]
@@ -201,11 +205,23 @@ async def _search_together(
         )
 
 
+async def _hits(opened: Opened, leg: Leg, query: str, k: int, where: Where | None) -> list[Hit]:
+    return await _told(leg.name, k, partial(leg.hits, opened, query, k, where))
+
+
+async def _told(leg: str, k: int, search: Callable[[], Awaitable[list[T]]]) -> list[T]:
+    """What the search finds, which has a span."""
+    with span(f"search {leg}", {"leadline.leg": leg, "leadline.k": k}) as told:
+        found = await search()
+        told.set({"leadline.hits": len(found)})
+        return found
+
+
 async def _live(opened: Opened, leg: Leg, query: str, k: int, where: Where | None) -> list[Document]:
     """Asks for more until `k` hits are live or there are no more."""
     wanted = k
     while True:
-        hits = await leg.hits(opened, query, wanted, where)
+        hits = await _hits(opened, leg, query, wanted, where)
         fetched = await _fetch(opened, hits)
         if len(fetched.chunks) >= k or len(hits) < wanted:
             return (await _checked(opened, hits, fetched, leg.name))[:k]

@@ -7,8 +7,8 @@ off when the run's seconds are over. Every LLM that a node opens goes through he
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,7 +20,9 @@ from leadline.errors import ChatFailed, ModelError
 from leadline.models.base import ChatDelta, ChatLimits, ChatModel, ChatUsage
 from leadline.nodes.asking import OpenChat, prompt_tokens, usage_of, usage_of_failure
 from leadline.nodes.progress import overwrite, plain
+from leadline.nodes.record import without_folder
 from leadline.state import RAGState, RAGUpdate, Usage, add_usage, merge_unique
+from leadline.telemetry import Span, span
 
 T = TypeVar("T", bound=BaseModel)
 Result = TypeVar("Result")
@@ -116,6 +118,16 @@ class BudgetedChat:
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None
     ) -> AsyncIterator[ChatDelta]:
         """As the model's; a reply that the budget cuts off is a failure, not an answer. Raises BudgetSpent."""
+        with self._span() as told:
+            async with aclosing(self._stream(messages, max_tokens)) as deltas:
+                async for delta in deltas:
+                    if delta.finish_reason:
+                        told.set(_spent(usage_of(delta.usage), delta.finish_reason))
+                    yield delta
+
+    async def _stream(
+        self, messages: Sequence[Mapping[str, Any]], max_tokens: int | None
+    ) -> AsyncGenerator[ChatDelta, None]:
         self._ledger.require_call(1)
         bound, prompt, limit = await self._bound(messages, max_tokens)
         received: list[str] = []
@@ -149,13 +161,19 @@ class BudgetedChat:
         bound, prompt, _ = await self._bound(asked, max_tokens, calls=2)
         spent = Usage(llm_calls=2, prompt_tokens=2 * prompt + bound, completion_tokens=2 * bound)
         try:
-            work = self._model.structured(messages, schema, max_tokens=bound)
-            found, usage = await self._ledger.within_time(work, lambda: spent)
+            with self._span() as told:
+                work = self._model.structured(messages, schema, max_tokens=bound)
+                found, usage = await self._ledger.within_time(work, lambda: spent)
+                told.set(_spent(usage_of(usage)))
         except ModelError as error:
             self._ledger.add(usage_of_failure(error))
             raise
         self._ledger.add(usage_of(usage))
         return found, usage
+
+    def _span(self) -> AbstractContextManager[Span]:
+        named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": without_folder(self.name)}
+        return span("llm", named, current=False)
 
     async def _bound(
         self, messages: Sequence[Mapping[str, Any]], wanted: int | None, *, calls: int = 1
@@ -182,6 +200,14 @@ class BudgetedChat:
         if allowed[limit] < MIN_REPLY_TOKENS:
             raise self._ledger.refuse(limit)
         return int(allowed[limit]), prompt, limit
+
+
+def _spent(usage: Usage, finish: str | None = None) -> dict[str, str | int | float | bool]:
+    told: dict[str, str | int | float | bool] = {
+        "gen_ai.usage.input_tokens": usage.get("prompt_tokens", 0),
+        "gen_ai.usage.output_tokens": usage.get("completion_tokens", 0),
+    }
+    return {**told, "leadline.finish_reason": finish} if finish else told
 
 
 def metered(make: Callable[[OpenChat], Node], open_chat: OpenChat, *, begins: bool = False) -> Node:

@@ -23,6 +23,7 @@ from leadline.nodes.allowance import time_left, web_allowed, web_wanted
 from leadline.nodes.progress import degrade, emit
 from leadline.nodes.web_query import is_too_long, outgoing_query
 from leadline.state import Document, Found, Pass, RAGState, RAGUpdate, Usage
+from leadline.telemetry import span
 from leadline.web import Resting, WebResult, WebSearch, resting
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,8 @@ log = logging.getLogger(__name__)
 MAX_NAME_CHARS: Final = 80
 _BRACKETS: Final = str.maketrans("[]【】", "()()")
 
-AskConsent = Callable[[str], Awaitable[bool]]
+AskConsent = Callable[[str], Awaitable[bool | str]]
+"""Given the query; says whether it may go out, or which may in its place."""
 
 
 class ReadPages(Protocol):
@@ -65,8 +67,11 @@ async def web(
     if search is None:
         return {"web_denied": True}
     query = outgoing_query(state)
-    if denied := await _denied(state, runtime, query, ask_consent):
-        return denied
+    if kept_from := _kept_from(state, runtime):
+        return kept_from
+    query = await _consented(query, runtime, ask_consent)
+    if not query:
+        return {"web_denied": True}
     kept = await _kept(before, query)
     if kept is not None and kept.fresh:
         return _found(kept.passages)
@@ -93,36 +98,40 @@ async def web(
     return {**sent, **_found(read.passages)}
 
 
-async def _denied(
-    state: RAGState, runtime: Runtime[RunContext], query: str, ask_consent: AskConsent | None
-) -> RAGUpdate | None:
-    """What the run is told where policy, budget or a person keeps it from the web; None where nothing does."""
-    if not web_allowed(state, runtime.context):
-        spent = web_wanted(state, runtime.context)
-        return {"web_denied": True, "limits": ["web_calls"]} if spent else {"web_denied": True}
-    return None if await _consented(query, runtime, ask_consent) else {"web_denied": True}
+def _kept_from(state: RAGState, runtime: Runtime[RunContext]) -> RAGUpdate | None:
+    """What the run is told where policy or budget keeps it from the web; None where nothing does."""
+    if web_allowed(state, runtime.context):
+        return None
+    spent = web_wanted(state, runtime.context)
+    return {"web_denied": True, "limits": ["web_calls"]} if spent else {"web_denied": True}
 
 
-async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskConsent | None) -> bool:
-    """Consent as set, else as a person says; where nobody can be asked it is no."""
+async def _consented(query: str, runtime: Runtime[RunContext], ask_consent: AskConsent | None) -> str:
+    """The query that may go out, "" where none may: as set, else as a person says. Nobody to ask means no."""
     if runtime.context.web_consent == "yes":
-        return True
+        return query
     if ask_consent is None:
         emit(runtime, ConsentEvent(query=query, granted=False))
-        return False
+        return ""
     emit(runtime, ConsentEvent(query=query))
-    granted = await ask_consent(query)
-    emit(runtime, ConsentEvent(query=query, granted=granted))
-    return granted
+    said = await ask_consent(query)
+    allowed = said.strip() if isinstance(said, str) else query if said else ""
+    emit(runtime, ConsentEvent(query=allowed or query, granted=bool(allowed)))
+    return allowed
 
 
 async def _search_and_read(
     state: RAGState, query: str, k: int, search: WebSearch, read_pages: ReadPages | None
 ) -> PagesRead:
-    results = await search.search(query, k=k)
+    with span("web search") as told:
+        results = await search.search(query, k=k)
+        told.set({"leadline.hits": len(results)})
     if read_pages is None:
         return PagesRead(tuple(passage for result in results for passage in excerpts(result)))
-    return await read_pages(state["question"], results, k=k)
+    with span("web pages", {"leadline.hits": len(results)}) as told:
+        read = await read_pages(state["question"], results, k=k)
+        told.set({"leadline.pages": read.read, "leadline.passages": len(read.passages)})
+        return read
 
 
 def _not_to_be_sent(query: str, search: WebSearch) -> WebUnavailable | None:
