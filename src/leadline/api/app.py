@@ -12,6 +12,8 @@ from leadline import __version__
 from leadline.api.chat import router as chat
 from leadline.api.health import router as health
 from leadline.api.hosts import LoopbackOnly
+from leadline.api.metrics import Metrics, Observed
+from leadline.api.metrics import router as metrics_route
 from leadline.api.problems import install_handlers
 from leadline.api.schemas import ErrorResponse
 from leadline.config import Settings
@@ -25,10 +27,13 @@ def create_app(settings: Settings) -> FastAPI:
     the schema.
     """
 
+    metrics = Metrics()
+
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
         async with open_app(settings) as app:
             api.state.leadline = app
+            app.observers.append(metrics)
             yield
 
     api = FastAPI(
@@ -40,8 +45,11 @@ def create_app(settings: Settings) -> FastAPI:
         responses={"default": {"model": ErrorResponse}},
     )
     api.state.settings = settings
+    api.state.metrics = metrics
     api.add_middleware(LoopbackOnly)
+    api.add_middleware(Observed, metrics=metrics)  # the last one is the outermost: it sees what the others refuse
     install_handlers(api)
     api.include_router(chat)
     api.include_router(health)
+    api.include_router(metrics_route)
     return api

@@ -17,10 +17,14 @@ from leadline.errors import (
     LeadlineError,
     LeaseHeld,
     ModelUnavailable,
+    NotThere,
     ThreadBusy,
     ThreadElsewhere,
     ThreadUnknown,
+    UploadRefused,
+    UploadTooLarge,
 )
+from leadline.telemetry import run_id
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +32,9 @@ log = logging.getLogger(__name__)
 STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (CollectionUnknown, 404),
     (Forbidden, 403),
+    (NotThere, 404),
+    (UploadTooLarge, 413),
+    (UploadRefused, 422),
     (InvalidFilter, 422),
     (ThreadBusy, 409),
     (ThreadElsewhere, 409),
@@ -77,4 +84,4 @@ async def _http(_request: Request, error: HTTPException) -> JSONResponse:
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     hint = "This is a fault in Leadline; the server's log has the details."
-    return problem(500, "internal", f"Unexpected {type(error).__name__}.", hint)
+    return problem(500, "internal", f"Unexpected {type(error).__name__}.", hint, {"X-Run-Id": run_id()})
