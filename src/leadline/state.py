@@ -56,6 +56,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "add_usage",
+    "longer",
     "merge_candidates",
     "merge_unique",
 ]
@@ -79,6 +80,11 @@ def add_usage(left: Usage, right: Usage) -> Usage:
     return cast(Usage, total)
 
 
+def longer(left: float, right: float) -> float:
+    """Of nodes side by side the one that took longer."""
+    return max(left, right)
+
+
 class RAGState(TypedDict, total=False):
     """Everything a run carries. The planner resets all but `messages` at the start of each run."""
 
@@ -100,6 +106,7 @@ class RAGState(TypedDict, total=False):
     context: list[Document]
     evidence: list[EvidenceBlock]
     answer: str
+    draft_id: str  # the message that the draft is streamed as
     draft_status: Literal["complete", "interrupted", "failed", "none"]
     citations: list[Citation]
     verdict: Verdict
@@ -112,6 +119,7 @@ class RAGState(TypedDict, total=False):
     limits: Annotated[list[str], merge_unique]  # budgets that kept the run from something
     usage: Annotated[Usage, add_usage]
     started_at: float
+    worked: Annotated[float, longer]  # seconds in nodes: a run may stand still between them, for a person to answer
     status: Status
     result: Result
 

@@ -14,8 +14,11 @@ from langgraph.runtime import Runtime
 from leadline.citations import check_answer
 from leadline.config import RunContext
 from leadline.decision import Remedies
+from leadline.graph.clock import awake, clocked
+from leadline.graph.person import Person, person_first
 from leadline.graph.routing import after_planner, after_reflection, after_reranker
 from leadline.graph.seal import sealing
+from leadline.graph.speaking import as_spoken, speaking
 from leadline.graph.tracing import Node, traced
 from leadline.models.base import Reranker
 from leadline.nodes.aggregator import aggregator
@@ -33,9 +36,10 @@ from leadline.nodes.reflection import reflection
 from leadline.nodes.reranker import ZeroPoints, reranker
 from leadline.nodes.spending import metered
 from leadline.nodes.web import AskConsent, FoundBefore, ReadPages, web
-from leadline.state import RAGInput, RAGState
+from leadline.state import RAGInput, RAGState, RAGUpdate
 from leadline.web import WebSearch
 
+Step = Callable[[RAGState, Runtime[RunContext]], Awaitable[RAGUpdate]]
 Graph = StateGraph[RAGState, RunContext, RAGInput, RAGState]
 
 
@@ -47,7 +51,7 @@ class Dependencies:
     `still_there` says which chunks that an earlier answer was made from are neither deleted nor replaced.
     `zero_points` is given the collection and the reranker's name; None: no logit is shifted.
     `search` None: there is no web. `read_pages` None: its excerpts are the passages. `web_before`: what it said before.
-    `ask_consent` None: nobody can be asked, so consent `ask` means no.
+    `ask_consent` None: nobody can be asked, so consent `ask` means no. `person` is asked where a run says `ask_person`.
     """
 
     retrievers: Retrievers
@@ -62,14 +66,19 @@ class Dependencies:
     read_pages: ReadPages | None = None
     web_before: FoundBefore | None = None
     ask_consent: AskConsent | None = None
+    person: Person | None = None
     check: CheckAnswer = field(default=check_answer)
     rerank_timeout_s: float = 60.0
 
     def left(self, state: RAGState, context: RunContext) -> Remedies:
         """What a run can still try, now."""
-        somebody_to_ask = self.ask_consent is not None or context.web_consent != "ask"
+        somebody_to_ask = self.consent(context) is not None or context.web_consent != "ask"
         reachable = self.search is not None and somebody_to_ask
         return remedies(state, context, web_reachable=reachable, now=time.time())
+
+    def consent(self, context: RunContext) -> AskConsent | None:
+        """What asks for consent to a web search in such a run; None: nobody can be asked."""
+        return self.person.web_query if self.person is not None and context.ask_person else self.ask_consent
 
 
 def search_nodes(deps: Dependencies) -> tuple[Node, Node]:
@@ -85,7 +94,7 @@ def build_graph(deps: Dependencies) -> Graph:
     """The one graph of every surface, not compiled yet."""
 
     def route_evidence(state: RAGState, runtime: Runtime[RunContext]) -> str:
-        return after_reranker(state, deps.left(state, runtime.context))
+        return after_reranker(state, deps.left(awake(state), runtime.context))
 
     def plan(chat: OpenChat) -> Node:
         return partial(planner, chat=chat, still_there=deps.still_there)
@@ -98,19 +107,19 @@ def build_graph(deps: Dependencies) -> Graph:
         return partial(reflection, check=check, chat=chat, facts=deps.facts, left=deps.left)
 
     graph: Graph = StateGraph(RAGState, context_schema=RunContext, input_schema=RAGInput)
-    graph.add_node("planner", traced("planner", metered(plan, deps.chat, begins=True)))
+
+    def add(name: str, node: Step, *, defer: bool = False) -> None:
+        graph.add_node(name, clocked(traced(name, node)), defer=defer)
+
+    add("planner", metered(plan, deps.chat, begins=True))
     search, rank = search_nodes(deps)
-    graph.add_node("hybrid", traced("hybrid", search))
-    look = partial(
-        web, search=deps.search, ask_consent=deps.ask_consent, read_pages=deps.read_pages, before=deps.web_before
-    )
-    graph.add_node("web", traced("web", look))
-    graph.add_node("aggregator", traced("aggregator", aggregator), defer=True)
-    graph.add_node("reranker", traced("reranker", rank))
-    fit = partial(compressor, count_tokens=deps.count_tokens, chat=deps.chat)
-    graph.add_node("compressor", traced("compressor", fit))
-    graph.add_node("reasoning", traced("reasoning", metered(write, deps.chat)))
-    graph.add_node("reflection", traced("reflection", sealing(metered(reflect, deps.chat))))
+    add("hybrid", person_first(search, deps.person))
+    add("web", _web(deps))
+    add("aggregator", aggregator, defer=True)
+    add("reranker", rank)
+    add("compressor", partial(compressor, count_tokens=deps.count_tokens, chat=deps.chat))
+    add("reasoning", speaking(metered(write, deps.chat)))
+    add("reflection", as_spoken(sealing(metered(reflect, deps.chat))))
 
     graph.add_edge(START, "planner")
     graph.add_conditional_edges("planner", after_planner, ["hybrid", "web", "reasoning"])
@@ -122,3 +131,13 @@ def build_graph(deps: Dependencies) -> Graph:
     graph.add_edge("reasoning", "reflection")
     graph.add_conditional_edges("reflection", after_reflection, ["hybrid", "web", END])
     return graph
+
+
+def _web(deps: Dependencies) -> Node:
+    async def look(state: RAGState, runtime: Runtime[RunContext]) -> RAGUpdate:
+        ask = deps.consent(runtime.context)
+        return await web(
+            state, runtime, search=deps.search, ask_consent=ask, read_pages=deps.read_pages, before=deps.web_before
+        )
+
+    return look

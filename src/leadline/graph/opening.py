@@ -11,6 +11,7 @@ from leadline.citations import MeaningByLikeness, check_answer
 from leadline.config import Settings
 from leadline.errors import LeadlineError, ModelUnavailable
 from leadline.graph.build import Dependencies
+from leadline.graph.person import Person
 from leadline.ingest.web_pages import PageReader
 from leadline.knowledge import Library
 from leadline.knowledge.web_cache import WebCache
@@ -27,7 +28,9 @@ from leadline.nodes.web import AskConsent
 from leadline.web import PageFetcher, open_search
 
 
-def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsent | None = None) -> Dependencies:
+def dependencies(
+    settings: Settings, library: Library, *, ask_consent: AskConsent | None = None, person: Person | None = None
+) -> Dependencies:
     """The dependencies of the product: the library's legs, the models and the web that the settings name."""
     ranking, embedded = _rerankers(settings, library)
     encoder = library.embedder if isinstance(library.embedder, MiniLM) else MiniLM()
@@ -66,6 +69,7 @@ def dependencies(settings: Settings, library: Library, *, ask_consent: AskConsen
         read_pages=_page_reader(settings, library),
         web_before=WebCache(library.catalog, settings.web_provider, settings.web_cache_hours),
         ask_consent=ask_consent,
+        person=person,
         check=partial(check_answer, meaning=MeaningByLikeness(TokenLikeness(encoder))),
     )
 

@@ -115,6 +115,7 @@ def _fresh_run(earlier: Conversation) -> RAGUpdate:
         "context": [],
         "evidence": [],
         "answer": "",
+        "draft_id": "",
         "draft_status": "none",
         "citations": [],
         "path": [],
@@ -126,6 +127,7 @@ def _fresh_run(earlier: Conversation) -> RAGUpdate:
         "limits": overwrite([]),
         "usage": overwrite(Usage()),
         "started_at": time.time(),
+        "worked": overwrite(0.0),
     }
     if earlier.removed:
         fresh["messages"] = earlier.removed
