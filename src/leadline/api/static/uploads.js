@@ -1,0 +1,147 @@
+/* Files on their way in: sent, then followed in the job that reads them until all are in or have failed. */
+
+import { call, query } from "./api.js";
+import { $, announce, clean, count, h, icon, name } from "./dom.js";
+import { loadDocuments } from "./documents.js";
+import { mayWrite, state } from "./state.js";
+
+const SOON_MS = 400;
+const LATE_MS = 2500;
+const SLOWER = 1.3;
+const FINAL = new Set(["done", "partial", "failed"]);
+const SAID = { queued: "waits", running: "being read in", unchanged: "was there already" };
+const followed = new Map(); // job id → its line
+
+/** Sends files into the collection, and follows them. */
+export async function addFiles(files) {
+  const chosen = [...files];
+  if (!chosen.length || !mayWrite()) return;
+  const collection = state.collection;
+  const line = h("li", {}, h("p", {}, `Sending ${count(chosen.length, "file")}…`), h("progress", { "aria-label": "Sending" }));
+  $("jobs").append(line);
+  const body = new FormData();
+  for (const file of chosen) body.append("files", file, file.name);
+  try {
+    const refusal = tooMuch(chosen);
+    if (refusal) throw new Error(refusal);
+    follow(await call(`/documents${query({ collection })}`, { method: "POST", body }), line, collection);
+  } catch (problem) {
+    failed(line, [problem.message, problem.hint].filter(Boolean).join(" "));
+  }
+}
+
+/** What the server would refuse, said before anything is sent; "" where nothing is. */
+function tooMuch(files) {
+  const limits = state.about.limits ?? {};
+  const bytes = files.reduce((sum, file) => sum + file.size, 0);
+  if (limits.max_upload_files && files.length > limits.max_upload_files) {
+    return `${count(files.length, "file")} are more than the ${limits.max_upload_files} that may be sent at once.`;
+  }
+  if (limits.max_upload_mb && bytes > limits.max_upload_mb * 1e6) {
+    return `The files are larger than the ${limits.max_upload_mb} MB that may be sent at once.`;
+  }
+  return "";
+}
+
+/** Follows what is being read in already, by this page before a reload or by another. */
+export async function loadJobs() {
+  for (const line of followed.values()) line.remove();
+  followed.clear();
+  const { collection } = state;
+  let jobs = [];
+  try {
+    ({ jobs } = await call(`/jobs${query({ collection })}`));
+  } catch { /* the documents' list says what is wrong */ }
+  if (collection !== state.collection) return;
+  for (const job of jobs) {
+    if (!FINAL.has(job.status) && !followed.has(job.id)) follow(job, $("jobs").appendChild(h("li")), collection);
+  }
+}
+
+async function follow(job, line, collection) {
+  followed.set(job.id, line);
+  let pause = SOON_MS;
+  let told = "";
+  for (;;) {
+    if (followed.get(job.id) !== line) return; // another collection is shown now
+    draw(job, line);
+    if (FINAL.has(job.status)) break;
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+    pause = Math.min(pause * SLOWER, LATE_MS);
+    try {
+      job = await call(`/jobs/${encodeURIComponent(job.id)}`);
+    } catch (problem) {
+      if (problem.status === 404) { failed(line, "The server knows nothing of these files any more."); return; }
+      told = problem.message; // it may come back: the job goes on without this page
+      line.querySelector(".standing")?.replaceChildren(told);
+      pause = LATE_MS;
+    }
+  }
+  followed.delete(job.id);
+  ended(job, line);
+  if (collection === state.collection) await loadDocuments();
+}
+
+function draw(job, line) {
+  const items = job.items ?? [];
+  const finished = items.filter((item) => !["queued", "running"].includes(item.status)).length;
+  const now = items.find((item) => item.status === "running");
+  const what = now ? ["Reading ", name(now.file_name)] : [job.status === "queued" ? "Waits to be read in" : "Reading in"];
+  line.replaceChildren(
+    h("p", { class: "standing" }, ...what, items.length > 1 ? ` (${finished} of ${items.length})` : ""),
+    h("progress", { max: items.length || 1, value: finished, "aria-label": "Files read in" }),
+    items.length > 1 ? h("ul", { class: "items" }, ...items.map(item)) : "",
+  );
+}
+
+function item(each) {
+  const said = each.status === "done" ? count(each.chunks ?? 0, "passage") : SAID[each.status] ?? each.status;
+  return h("li", {}, name(each.file_name), " ", each.status === "failed"
+    ? h("span", { class: "problem" }, clean(each.error))
+    : h("span", { class: "muted" }, said));
+}
+
+function ended(job, line) {
+  const bad = job.items.filter((each) => each.status === "failed");
+  const noted = job.items.filter((each) => each.status === "unchanged" || each.notes?.length);
+  const good = job.items.length - bad.length;
+  if (good) announce(good === 1 && job.items.length === 1 ? `${clean(job.items[0].file_name)} is read in.` : `${count(good, "file")} read in.`);
+  if (!bad.length && !noted.length) { line.remove(); return; }
+  const lines = [...bad.map((each) => told(each, each.error || job.error || "It could not be read.", "problem")),
+    ...noted.map((each) => told(each, each.status === "unchanged" ? "was there already, unchanged." : each.notes.join(" "), "muted"))];
+  line.replaceChildren(h("ul", { class: "items" }, ...lines), dismiss(line));
+  if (bad.length) announce(`${count(bad.length, "file")} could not be read.`);
+}
+
+const told = (each, text, kind) => h("li", {}, name(each.file_name), ": ", h("span", { class: kind }, clean(text)));
+
+function failed(line, text) {
+  line.replaceChildren(h("p", { class: "problem", role: "alert" }, text), dismiss(line));
+}
+
+function dismiss(line) {
+  return h("button", { type: "button", class: "icon small", "aria-label": "Dismiss", click: () => { line.remove(); $("add-files").focus(); } }, icon("close"));
+}
+
+/** The button, and files dropped anywhere on the page. */
+export function startUploads() {
+  $("add-files").addEventListener("click", () => $("files").click());
+  $("files").addEventListener("change", () => { addFiles($("files").files); $("files").value = ""; });
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  let over = 0;
+  const cover = (shown) => {
+    $("drop").hidden = !shown;
+    $("drop").querySelector("p").textContent = `Drop the files to add them to “${state.collection}”`;
+  };
+  addEventListener("dragenter", (event) => { if (hasFiles(event)) { over += 1; cover(mayWrite()); } });
+  addEventListener("dragleave", (event) => { if (hasFiles(event)) { over = Math.max(0, over - 1); if (!over) cover(false); } });
+  // Always prevented: a file dropped a little beside would replace the page.
+  addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
+  addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    over = 0;
+    cover(false);
+    addFiles(event.dataTransfer.files);
+  });
+}
