@@ -99,7 +99,7 @@ def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
     """There is no interactive documentation, whose scripts come from other servers; the schema is there."""
     assert client.get("/docs").status_code == 404
     assert "/chat" in client.get("/openapi.json").json()["paths"]
-    assert client.get("/").json()["name"] == "Leadline"
+    assert client.get("/about").json()["name"] == "Leadline"
 
 
 class SlowRuns:

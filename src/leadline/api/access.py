@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from leadline.errors import CollectionUnknown, Forbidden
+from leadline.knowledge import Library
 
 LOCAL: Final = "local"  # whoever is at this machine, where no tokens are
 
@@ -47,10 +49,25 @@ class Caller:
         return stored_id.removeprefix(mark) if mine else None
 
 
-def caller(request: Request) -> Caller:
+NOBODY: Final = Caller("", frozenset(), may_write=False)  # without a token, where one is needed for all but a page
+
+
+def caller_of(scope: Scope) -> Caller:
     """Who is asking: found by the middleware that checks tokens, else whoever is at this machine."""
-    found = getattr(request.state, "caller", None)
+    found = scope.get("state", {}).get("caller")
     return found if isinstance(found, Caller) else Caller()
+
+
+def caller(request: Request) -> Caller:
+    """`caller_of`, for a route."""
+    return caller_of(request.scope)
+
+
+async def need_existing(who: Caller, library: Library, collection: str) -> None:
+    """Raises CollectionUnknown unless the collection is there and this caller may see it: in the same words."""
+    who.need(collection)
+    if collection not in await library.collections():
+        Caller("", frozenset()).need(collection)
 
 
 Who = Annotated[Caller, Depends(caller)]

@@ -9,19 +9,29 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from leadline import __version__
+from leadline.api.about import router as about
 from leadline.api.chat import router as chat
+from leadline.api.cors import OtherPages
+from leadline.api.gate import TokenBook, TokenGate
+from leadline.api.headers import SecurityHeaders
 from leadline.api.health import router as health
-from leadline.api.hosts import LoopbackOnly
+from leadline.api.hosts import KnownHosts, is_loopback
+from leadline.api.limits import Limits
 from leadline.api.metrics import Metrics, Observed
 from leadline.api.metrics import router as metrics_route
-from leadline.api.problems import install_handlers
+from leadline.api.page import router as page
+from leadline.api.problems import Faults, install_handlers
 from leadline.api.schemas import ErrorResponse
+from leadline.api.stats import router as stats
+from leadline.api.threads import router as threads
 from leadline.config import Settings
 from leadline.graph.run import open_app
+from leadline.knowledge import Library
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI:
     """The application for `settings`. Stores and models are opened when the server starts, not here.
+    A `library` that is given is open, and stays so.
 
     The interactive documentation is off, since its page is loaded from other people's servers; `/openapi.json` has
     the schema.
@@ -31,7 +41,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        async with open_app(settings) as app:
+        async with open_app(settings, library=library) as app:
             api.state.leadline = app
             app.observers.append(metrics)
             yield
@@ -46,10 +56,20 @@ def create_app(settings: Settings) -> FastAPI:
     )
     api.state.settings = settings
     api.state.metrics = metrics
-    api.add_middleware(LoopbackOnly)
+    _guard(api, settings)
     api.add_middleware(Observed, metrics=metrics)  # the last one is the outermost: it sees what the others refuse
     install_handlers(api)
-    api.include_router(chat)
-    api.include_router(health)
-    api.include_router(metrics_route)
+    for router in (chat, threads, health, about, stats, metrics_route, page):
+        api.include_router(router)
     return api
+
+
+def _guard(api: FastAPI, settings: Settings) -> None:
+    """What a request passes on its way in, the last one here first."""
+    api.add_middleware(Limits, settings=settings)
+    api.add_middleware(TokenGate, book=TokenBook(settings.data_dir, always=not is_loopback(settings.host)))
+    if settings.cors_origins:
+        api.add_middleware(OtherPages, origins=settings.cors_origins)
+    api.add_middleware(KnownHosts, hosts=settings.allowed_hosts, origins=settings.cors_origins)
+    api.add_middleware(Faults)
+    api.add_middleware(SecurityHeaders)

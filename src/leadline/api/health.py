@@ -5,17 +5,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from leadline import __version__
+from leadline.api.access import Who
 from leadline.api.problems import problem
 from leadline.errors import LeadlineError
+from leadline.knowledge import Library
 
 router = APIRouter(tags=["health"])
-
-
-@router.get("/")
-async def about() -> dict[str, str]:
-    """What this server is."""
-    return {"name": "Leadline", "version": __version__, "schema": "/openapi.json", "chat": "POST /chat"}
 
 
 @router.get("/health")
@@ -25,18 +20,29 @@ async def health() -> dict[str, str]:
 
 
 @router.get("/ready", response_model=None)
-async def ready(request: Request) -> dict[str, Any] | Response:
+async def ready(request: Request, who: Who) -> dict[str, Any] | Response:
     """Stores and models can be used: 200. Otherwise 503 and an error that says what is the matter.
 
-    The first call opens the default collection and loads the embedding model; later ones answer from memory.
+    The first call opens the default collection and loads the embedding model; later ones answer from memory. A token
+    that may not see that collection is told only whether the server is ready.
     """
-    library = request.app.state.leadline.library
+    app, name = request.app.state.leadline, request.app.state.settings.run.collection
+    found = await _matter(app.library, name)
+    if found is None:
+        generation = {"generation": await app.library.generation()} if who.collections is None else {}
+        return {"status": "ready", **generation}
+    code, message, hint = found if who.sees(name) else ("not_ready", "The server can't answer now.", "")
+    return problem(503, code, message, hint)
+
+
+async def _matter(library: Library, collection: str) -> tuple[str, str, str] | None:
+    """Code, message and hint of what is the matter; None: nothing."""
     try:
-        base = await library.collection(request.app.state.settings.run.collection)
+        base = await library.collection(collection)
         await asyncio.to_thread(library.embedder.embed_query, "ready")
     except LeadlineError as error:
-        return problem(503, error.code, error.message, error.hint)
+        return error.code, error.message, error.hint
     if base.problems:
         hint = "`leadline verify --repair` brings the indexes in step with the catalog."
-        return problem(503, "indexes_differ", f"{'; '.join(base.problems)}.", hint)
-    return {"status": "ready", "generation": await library.generation()}
+        return "indexes_differ", f"{'; '.join(base.problems)}.", hint
+    return None

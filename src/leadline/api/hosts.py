@@ -1,9 +1,10 @@
-"""Refuses requests that name another host than this machine.
+"""Refuses requests under a name that isn't this server's, and from pages that aren't its own or allowed.
 
-A page on the web can make a browser call a server on loopback under a name of its own (DNS rebinding); the Host header
-gives it away, and so does an Origin of another machine. Doesn't know who the user is: there are no tokens.
+A page on the web can make a browser call a server on loopback under a name of its own (DNS rebinding), which the Host
+header gives away, or send it a form, which the Origin gives away. Doesn't know who the user is.
 """
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -14,19 +15,37 @@ from leadline.api.problems import problem
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-class LoopbackOnly:
-    """ASGI middleware: Host, and Origin where there is one, must be this machine."""
+class KnownHosts:
+    """ASGI middleware: Host must be this machine or an allowed name, Origin (if any) the same or an allowed one."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str] = (), origins: Sequence[str] = ()) -> None:
         self.app = app
+        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+        self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers 403."""
-        if scope["type"] == "http" and (stranger := _stranger(Headers(scope=scope))):
-            response = problem(403, "forbidden_host", f"Requests by way of {stranger} are not served.")
+        if scope["type"] == "http" and (stranger := self._stranger(Headers(scope=scope))):
+            hint = "A server behind a proxy is told its names by LEADLINE_ALLOWED_HOSTS."
+            response = problem(403, "forbidden_host", f"Requests by way of {stranger} are not served.", hint)
             await response(scope, receive, send)
             return
         await self.app(scope, receive, send)
+
+    def _stranger(self, headers: Headers) -> str:
+        host = headers.get("host", "")
+        if _host_of(f"//{host}") not in self._hosts:
+            return _host_of(f"//{host}")[:100] or "an unnamed host"
+        for origin in headers.getlist("origin"):
+            if not self._is_ours(origin.lower(), host.lower()):
+                return f"the origin {origin[:100]}"
+        return ""
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        """The page of this very address, one of an allowed name (a proxy may not pass Host on), or an allowed one."""
+        if origin in self._origins or origin in (f"http://{host}", f"https://{host}"):
+            return True
+        return _host_of(origin) in self._hosts - LOOPBACK
 
 
 def is_loopback(host: str) -> bool:
@@ -34,13 +53,8 @@ def is_loopback(host: str) -> bool:
     return host.strip("[]").lower() in LOOPBACK
 
 
-def _stranger(headers: Headers) -> str:
-    origin = headers.get("origin")
-    for url in (f"//{headers.get('host', '')}", *([origin] if origin else [])):
-        try:
-            host = urlsplit(url).hostname or ""
-        except ValueError:
-            host = ""
-        if not is_loopback(host):
-            return host or "an unnamed host"
-    return ""
+def _host_of(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""

@@ -1,13 +1,16 @@
 """One JSON error shape for every status, whatever went wrong and wherever it was noticed."""
 
 import logging
+import traceback
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from leadline.api.access import caller_of
 from leadline.api.schemas import ErrorBody, ErrorResponse
 from leadline.errors import (
     CollectionUnknown,
@@ -24,7 +27,6 @@ from leadline.errors import (
     UploadRefused,
     UploadTooLarge,
 )
-from leadline.telemetry import run_id
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,9 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (LeaseHeld, 503),
     (ModelUnavailable, 503),
 )
-CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+CODES = {404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
+MAX_PROBLEMS = 10
+MAX_PROBLEM_CHARS = 200
 
 
 def status_of(error: LeadlineError) -> int:
@@ -64,16 +68,61 @@ def install_handlers(api: FastAPI) -> None:
     api.exception_handler(LeadlineError)(_known)
     api.exception_handler(RequestValidationError)(_invalid)
     api.exception_handler(HTTPException)(_http)
-    api.exception_handler(Exception)(_unexpected)
 
 
-async def _known(_request: Request, error: LeadlineError) -> JSONResponse:
-    return problem(status_of(error), error.code, error.message, error.hint)
+class ResponseBroken(RuntimeError):
+    """A response that had begun could not be finished; the connection is closed, so that nobody takes it for whole."""
+
+
+class Faults:
+    """ASGI middleware: answers what nobody expected with 500.
+
+    The log gets the kind of the error and where it was raised. Its message can hold text of documents, and is left out.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on. Raises ResponseBroken where it is too late to answer."""
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = begun or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            kind, frames = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
+            log.error("%s %s failed: %s, raised at\n%s", scope["method"], _path(scope), kind, frames)
+            if begun:
+                raise ResponseBroken(kind) from None
+            hint = "This is a fault in Leadline; the server's log has the details."
+            await problem(500, "internal", f"Unexpected {kind}.", hint)(scope, receive, send)
+
+
+async def _known(request: Request, error: LeadlineError) -> JSONResponse:
+    message, hint = error.message, error.hint
+    who = caller_of(request.scope)
+    if who.collections is not None and isinstance(error, CollectionUnknown):
+        hint = ""  # it names the collections of others
+    if mark := who.thread(""):
+        place = request.app.state.settings.data_dir
+        for inner, outer in ((mark, ""), (f" in {place}", ""), (str(place), "the data folder")):
+            message, hint = message.replace(inner, outer), hint.replace(inner, outer)
+    return problem(status_of(error), error.code, message, hint)
 
 
 async def _invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-    found = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors()]
-    return problem(422, "invalid_request", f"{'; '.join(found)}.", "The allowed fields are in /openapi.json.")
+    wrong = error.errors()
+    found = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}"[:MAX_PROBLEM_CHARS] for e in wrong]
+    more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
+    message = f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
+    return problem(422, "invalid_request", message, "The allowed fields are in /openapi.json.")
 
 
 async def _http(_request: Request, error: HTTPException) -> JSONResponse:
@@ -81,7 +130,5 @@ async def _http(_request: Request, error: HTTPException) -> JSONResponse:
     return problem(error.status_code, code, str(error.detail), headers=error.headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    hint = "This is a fault in Leadline; the server's log has the details."
-    return problem(500, "internal", f"Unexpected {type(error).__name__}.", hint, {"X-Run-Id": run_id()})
+def _path(scope: Scope) -> str:
+    return str(scope.get("raw_path", b"").decode("latin-1"))

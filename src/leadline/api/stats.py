@@ -1,0 +1,74 @@
+"""How much is stored, by which model and in which indexes: of the collections that the caller sees."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from leadline.api.access import Who, need_existing
+from leadline.config import COLLECTION_PATTERN
+from leadline.errors import LeadlineError
+from leadline.knowledge import Library
+from leadline.models import open_reranker
+
+router = APIRouter(tags=["health"])
+
+
+class CollectionStats(BaseModel):
+    """One collection. `indexes` is leg → what its index says of itself; `problems` are differences, none when empty."""
+
+    documents: int
+    chunks: int
+    generation: int
+    embedding_model: str
+    indexes: dict[str, dict[str, Any]]
+    calibration: dict[str, Any]
+    problems: list[str]
+
+
+class Stats(BaseModel):
+    """Collection → its figures."""
+
+    collections: dict[str, CollectionStats]
+
+
+@router.get("/stats")
+async def stats(
+    request: Request, who: Who, collection: Annotated[str | None, Field(pattern=COLLECTION_PATTERN)] = None
+) -> Stats:
+    """Figures of one collection, or of all that the caller sees."""
+    library = request.app.state.leadline.library
+    if collection is not None:
+        await need_existing(who, library, collection)
+        names = [collection]
+    else:
+        names = [name for name in await library.collections() if who.sees(name)]
+    return Stats(collections={name: await _figures(library, name) for name in names})
+
+
+async def _figures(library: Library, name: str) -> CollectionStats:
+    figures = await (await library.collection(name)).get_stats()
+    reranker = await asyncio.to_thread(_reranker, library)
+    return CollectionStats(
+        documents=figures["sources"],
+        chunks=figures["chunks"],
+        generation=figures["generation"],
+        embedding_model=figures["embedding_model"],
+        # what an index says of each document is with that document
+        indexes={leg: _totals(index) for leg, index in figures["indexes"].items()},
+        calibration=await library.calibrations.describe(name, reranker),
+        problems=figures["problems"],
+    )
+
+
+def _totals(index: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in index.items() if not isinstance(value, dict)}
+
+
+def _reranker(library: Library) -> str | None:
+    """None where the model can't be had, which is no reason not to show the rest."""
+    try:
+        return open_reranker(library.settings.reranker_model, library.embedder).name
+    except LeadlineError:
+        return None
