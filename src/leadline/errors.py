@@ -16,6 +16,13 @@ LeadlineError
 │   ├── UnreadableFile     damaged, encrypted, or not what its name says
 │   ├── EmptyFile          no text in it
 │   └── FileTooLarge       over a limit of bytes, pages or characters; names the limit
+├── UploadRefused          an upload is none, or its files are badly named
+│   └── UploadTooLarge     an upload is over a limit of bytes or files; names the limit
+├── NotThere               nothing has this id, or not for this caller
+│   ├── DocumentUnknown    no document
+│   ├── FileNotKept        the document's bytes were never uploaded
+│   ├── PassageUnknown     no passage
+│   └── JobUnknown         no job
 ├── Forbidden              this caller may not do that
 ├── ModelError             a model could not be loaded or run
 │   ├── ModelUnavailable   no such model, or it can't be reached; the run degrades
@@ -140,6 +147,48 @@ class FileTooLarge(IngestError):
     """A file is over a limit of bytes, pages or characters. The message names the limit."""
 
     code = "file_too_large"
+
+
+class UploadRefused(LeadlineError):
+    """An upload is none, or its files are badly named. Nothing of it was kept."""
+
+    code = "upload_refused"
+
+
+class UploadTooLarge(UploadRefused):
+    """An upload is over a limit of bytes or files. The message names the limit; nothing of it was kept."""
+
+    code = "upload_too_large"
+
+
+class NotThere(LeadlineError):
+    """Nothing has this id, or not for this caller."""
+
+    code = "not_found"
+
+
+class DocumentUnknown(NotThere):
+    """There is no document with this id."""
+
+    code = "document_unknown"
+
+
+class FileNotKept(NotThere):
+    """The document is there, but its file was never uploaded."""
+
+    code = "file_not_kept"
+
+
+class PassageUnknown(NotThere):
+    """There is no passage with this id."""
+
+    code = "passage_unknown"
+
+
+class JobUnknown(NotThere):
+    """There is no job with this id."""
+
+    code = "job_unknown"
 
 
 class ModelError(LeadlineError):

@@ -9,9 +9,10 @@ leaves it to the knowledge base how sources go in together and when a sync may d
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Literal
 
@@ -25,6 +26,7 @@ from leadline.ingest.handover import quick_handover
 from leadline.ingest.prepare import prepare
 from leadline.knowledge import KnowledgeBase, PutReport, PutStatus
 from leadline.knowledge.identity import hash_of
+from leadline.knowledge.steps import SourceStep
 from leadline.stores.base import Failed
 
 log = logging.getLogger(__name__)
@@ -118,22 +120,54 @@ async def ingest_paths(  # noqa: PLR0913 - keyword-only options
     files = await asyncio.to_thread(_files, paths)
     report.skipped = dict(await asyncio.to_thread(unread_kinds, paths))
     why_not = _why_not([_root(path) for path in paths if path.is_dir()], files)
-    pages: dict[str, int] = {}
     make = kb.sync if sync and not why_not else kb.save
-    step = make(_sources(kb, files, settings, pages), root={file.uri: file.root for file in files}, dry_run=dry_run)
-    async with quick_handover(), aclosing(step.on_event(on_event)):
-        async for outcome in step:
-            row = _row(files[len(report.rows)], outcome, pages)
-            report.rows.append(row)
+    async with aclosing(_taken_in(kb, files, settings, partial(make, dry_run=dry_run), report, on_event)) as rows:
+        async for row in rows:
             if on_progress is not None:
                 on_progress(Progress(len(report.rows), len(files), row))
-    report.pruned = step.summary.pruned
     if sync and why_not:
         report.pruned = DocumentsPruned(deleted=0, kept=len(files) - report.failed, skipped=True, reason=why_not)
         if on_event is not None:
             on_event(report.pruned)
     report.seconds = time.monotonic() - started
     return report
+
+
+async def ingest_files(
+    kb: KnowledgeBase,
+    files: Sequence[File],
+    settings: Settings,
+    on_begin: Callable[[int], Awaitable[None]] | None = None,
+) -> AsyncGenerator[FileRow, None]:
+    """Takes in these files, as `ingest_paths` does those it finds: a row for each, in their order, once it is in.
+
+    `on_begin` is awaited with a file's place when it is about to be read, which is some files ahead of the rows.
+    Cancelled, it ends the change that is being made, and makes no other. Raises ModelError and StoreError where no
+    file could go in.
+    """
+    async with aclosing(_taken_in(kb, files, settings, kb.save, IngestReport(), on_begin=on_begin)) as rows:
+        async for row in rows:
+            yield row
+
+
+async def _taken_in(  # noqa: PLR0913 - what one run has
+    kb: KnowledgeBase,
+    files: Sequence[File],
+    settings: Settings,
+    make: Callable[..., SourceStep],
+    report: IngestReport,
+    on_event: Callable[[Event], None] | None = None,
+    on_begin: Callable[[int], Awaitable[None]] | None = None,
+) -> AsyncGenerator[FileRow, None]:
+    """The rows, which the report has too, and at the end what a sync has taken out."""
+    pages: dict[str, int] = {}
+    step = make(_sources(kb, files, settings, pages, on_begin), root={file.uri: file.root for file in files})
+    async with quick_handover(), aclosing(step.on_event(on_event)):
+        async for outcome in step:
+            row = _row(files[len(report.rows)], outcome, pages)
+            report.rows.append(row)
+            yield row
+    report.pruned = step.summary.pruned
 
 
 def _files(paths: Sequence[Path]) -> list[File]:
@@ -158,13 +192,19 @@ def _why_not(roots: Sequence[str], files: Sequence[File]) -> str:
 
 
 async def _sources(
-    kb: KnowledgeBase, files: Sequence[File], settings: Settings, pages: dict[str, int]
+    kb: KnowledgeBase,
+    files: Sequence[File],
+    settings: Settings,
+    pages: dict[str, int],
+    on_begin: Callable[[int], Awaitable[None]] | None,
 ) -> AsyncGenerator[SourceDraft | Failed, None]:
     """Each file prepared, in order, or why it could not be; `pages` gets its number of pages where it has any."""
     limits = Limits(
         max_bytes=int(settings.max_file_mb * 1_000_000), max_pages=settings.max_pages, max_chars=settings.max_chars
     )
-    for file in files:
+    for place, file in enumerate(files):
+        if on_begin is not None:
+            await on_begin(place)
         outcome = await asyncio.to_thread(_prepare, kb, file, limits, settings.chunk_tokens)
         if isinstance(outcome, str):
             yield Failed(file.uri, outcome)

@@ -24,6 +24,7 @@ from leadline.stores.catalog_outbox import (
     version_sizes,
 )
 from leadline.stores.catalog_versions import abandon, pending_versions, publish, retired_sources, sweep
+from leadline.stores.uploads import drop_unused, kept_of
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +174,9 @@ async def settle_all(opened: Opened, lacking: Mapping[str, Collection[str]] | No
     deleted = await apply_deletes(opened)
     retired = await asyncio.to_thread(retired_sources, opened.catalog, opened.name)
     if retired:
+        uploaded = await asyncio.to_thread(kept_of, opened.catalog, retired)
         await asyncio.to_thread(sweep, opened.catalog, retired)
+        await asyncio.to_thread(drop_unused, opened.catalog, uploaded)
     opened.without_text.clear()  # the next search that misses one says so again
     return deleted
 

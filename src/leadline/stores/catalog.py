@@ -107,7 +107,8 @@ class Catalog:
 
     @contextmanager
     def write_cache(self) -> Iterator[Connection]:
-        """As `write`, for what any process may add at any time: rows that are the same whoever makes them."""
+        """As `write`, for what any process may change at any time: rows that are the same whoever makes them, and those
+        of jobs, which have claims of their own."""
         with self._writing, _explained(self._database), begin_immediate(self.engine) as connection:
             yield connection
 

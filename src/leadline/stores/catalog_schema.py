@@ -12,6 +12,7 @@ store, which need not be here.
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Column,
     Float,
     ForeignKey,
@@ -177,6 +178,43 @@ web_searches = Table(
     Column("key", ID, primary_key=True),
     Column("chunk_ids", JSON, nullable=False),  # best first
     Column("expires", Float, nullable=False, index=True),
+)
+
+# Uploads to take in: a job each, a row for each of its files. Their bytes are in `stores.uploads`, by hash.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("number", Integer, primary_key=True),  # in the order they came
+    Column("id", ID, nullable=False, unique=True),
+    Column("collection", ID, nullable=False, index=True),  # need not be there yet
+    Column("status", String(16), nullable=False, index=True),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text),
+    Column("claim", ID),  # of whoever is at it: another one with every taker
+    Column("host", Text),
+    Column("realm", Text),
+    Column("pid", Integer),
+    Column("process_start", Text),
+    Column("expires", Float, nullable=False),  # the claim; of a waiting job: not to be tried before
+    sqlite_autoincrement=True,
+)
+
+job_items = Table(
+    "job_items",
+    metadata,
+    Column("job", ForeignKey("jobs.number"), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("doc_id", ID, nullable=False, index=True),
+    Column("file_name", ID, nullable=False),
+    Column("file_hash", ID, nullable=False, index=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("notes", JSON, nullable=False),
+    Column("error", Text),
+    Column("deleted", Integer, nullable=False),  # 1: somebody deleted the document, so it isn't to be taken in
 )
 
 outbox = Table(
