@@ -11,11 +11,16 @@ from fastapi import FastAPI
 from leadline import __version__
 from leadline.api.about import router as about
 from leadline.api.chat import router as chat
+from leadline.api.chunks import router as chunks
+from leadline.api.collections import router as collections
 from leadline.api.cors import OtherPages
+from leadline.api.documents import router as documents
 from leadline.api.gate import TokenBook, TokenGate
 from leadline.api.headers import SecurityHeaders
 from leadline.api.health import router as health
 from leadline.api.hosts import KnownHosts, is_loopback
+from leadline.api.jobs import router as jobs
+from leadline.api.jobs import running_jobs
 from leadline.api.limits import Limits
 from leadline.api.metrics import Metrics, Observed
 from leadline.api.metrics import router as metrics_route
@@ -31,10 +36,9 @@ from leadline.knowledge import Library
 
 def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI:
     """The application for `settings`. Stores and models are opened when the server starts, not here.
-    A `library` that is given is open, and stays so.
 
-    The interactive documentation is off, since its page is loaded from other people's servers; `/openapi.json` has
-    the schema.
+    A `library` that is given is open already, and stays open. The interactive documentation is off, since its page is
+    loaded from other people's servers; `/openapi.json` has the schema.
     """
 
     metrics = Metrics()
@@ -44,7 +48,8 @@ def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI
         async with open_app(settings, library=library) as app:
             api.state.leadline = app
             app.observers.append(metrics)
-            yield
+            async with running_jobs(app) as api.state.jobs:
+                yield
 
     api = FastAPI(
         title="Leadline",
@@ -59,7 +64,7 @@ def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI
     _guard(api, settings)
     api.add_middleware(Observed, metrics=metrics)  # the last one is the outermost: it sees what the others refuse
     install_handlers(api)
-    for router in (chat, threads, health, about, stats, metrics_route, page):
+    for router in (chat, threads, health, about, documents, jobs, chunks, collections, stats, metrics_route, page):
         api.include_router(router)
     return api
 

@@ -1,105 +1,60 @@
-"""The graph as LangGraph's server loads it: without a checkpointer, its stores opened by the first run and shared.
+"""The graph as LangGraph's server loads it: without a checkpointer, over the one library of the process.
 
-Importing this module reads nothing: settings, library and models come with the first question. Nobody can be asked
-for consent here, so the web is searched only where `web_consent` is `yes`.
+Importing this module reads nothing: settings and library are opened by whoever comes first, the chat API that is
+mounted in the same server (`api/studio.py`) or a run, and are shared. Models load with the first question.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
-from leadline.calibration import Zero
-from leadline.config import load_settings
-from leadline.drafts import WebPassage
-from leadline.graph.build import Dependencies, build_graph
+from leadline.config import Settings, load_settings
+from leadline.graph.build import build_graph
 from leadline.graph.opening import dependencies
-from leadline.ingest.web_pages import PagesRead
-from leadline.knowledge import open_library
-from leadline.knowledge.web_cache import Cached
-from leadline.models.base import ChatModel, Reranker
-from leadline.nodes.extractive import SentenceScorer
-from leadline.nodes.outcome import Facts
-from leadline.state import Origin
-from leadline.stores.base import Retriever
-from leadline.web import WebResult
+from leadline.graph.run import Compiled
+from leadline.graph.studio_person import AtStudio
+from leadline.knowledge import Library, open_library
 
 
-class _Installation:
-    """The product's dependencies, opened at the first use and kept for the life of the process.
-
-    The server enters a graph's context manager again for every run, so the opening can't be one.
-    """
+class Installation:
+    """Settings, an open library and the graph over them."""
 
     def __init__(self) -> None:
-        self._stack = AsyncExitStack()
         self._lock = asyncio.Lock()
-        self._deps: Dependencies | None = None
+        self._stack = AsyncExitStack()
+        self._opened: tuple[Settings, Library, Compiled] | None = None
 
-    async def _opened(self) -> Dependencies:
+    async def opened(self) -> tuple[Settings, Library, Compiled]:
+        """As opened by the first call. Raises ConfigError, StoreError."""
         async with self._lock:
-            if self._deps is None:
+            if self._opened is None:
                 settings = await asyncio.to_thread(load_settings)
                 library = await self._stack.enter_async_context(open_library(settings))
-                self._deps = dependencies(settings, library)
-            return self._deps
+                graph = build_graph(dependencies(settings, library, person=AtStudio())).compile()
+                self._opened = settings, library, graph
+            return self._opened
 
-    async def retrievers(self, collection: str) -> Mapping[str, Retriever]:
-        return await (await self._opened()).retrievers(collection)
-
-    async def reranker(self) -> Reranker:
-        return await (await self._opened()).reranker()
-
-    async def sentence_scorer(self) -> SentenceScorer:
-        return await (await self._opened()).sentence_scorer()
-
-    def count_tokens(self, text: str) -> int:
-        assert self._deps is not None, "the compressor runs after a search, which opens the library"
-        return self._deps.count_tokens(text)
-
-    async def chat(self, model: str) -> ChatModel:
-        return await (await self._opened()).chat(model)
-
-    async def facts(self) -> Facts:
-        return await (await self._opened()).facts()
-
-    async def still_there(self, origins: Sequence[Origin]) -> Set[str]:
-        return await (await self._opened()).still_there(origins)
-
-    async def zero_point(self, collection: str, reranker: str) -> Zero:
-        zero_points = (await self._opened()).zero_points
-        return await zero_points(collection, reranker) if zero_points else Zero(0.0, "none")
-
-    async def search(self, query: str, *, k: int) -> list[WebResult]:
-        client = (await self._opened()).search
-        return await client.search(query, k=k) if client else []
-
-    async def read_pages(self, question: str, results: Sequence[WebResult], *, k: int) -> PagesRead:
-        reader = (await self._opened()).read_pages
-        return await reader(question, results, k=k) if reader else PagesRead(())
-
-    async def find(self, query: str) -> Cached | None:
-        before = (await self._opened()).web_before
-        return await before.find(query) if before else None
-
-    async def keep(self, query: str, passages: Sequence[WebPassage]) -> None:
-        if before := (await self._opened()).web_before:
-            await before.keep(query, passages)
+    async def close(self) -> None:
+        """Closes what was opened."""
+        async with self._lock:
+            self._opened = None
+            await self._stack.aclose()
 
 
-_installation = _Installation()
+_installation = Installation()
 
-graph = build_graph(
-    Dependencies(
-        retrievers=_installation.retrievers,
-        reranker=_installation.reranker,
-        sentence_scorer=_installation.sentence_scorer,
-        count_tokens=_installation.count_tokens,
-        chat=_installation.chat,
-        facts=_installation.facts,
-        still_there=_installation.still_there,
-        zero_points=_installation.zero_point,
-        search=_installation,
-        read_pages=_installation.read_pages,
-        web_before=_installation,
-    )
-).compile()
+
+@asynccontextmanager
+async def open_installation() -> AsyncIterator[tuple[Settings, Library]]:
+    """The settings and the library that the graph is over, closed at the end. Raises ConfigError, StoreError."""
+    settings, library, _ = await _installation.opened()
+    try:
+        yield settings, library
+    finally:
+        await _installation.close()
+
+
+async def graph() -> Compiled:
+    """The graph. The server calls this before each run, and to draw it: it is made once."""
+    _, _, compiled = await _installation.opened()
+    return compiled
