@@ -3,7 +3,7 @@
 See `catalog_jobs` for who may do one, and how it changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -66,6 +66,13 @@ class LatestUpload:
     collection: str
 
 
+def jobs_by_status(catalog: Catalog) -> dict[str, int]:
+    """How many jobs of all collections there are, by their status."""
+    with catalog.read() as connection:
+        counted = connection.execute(select(jobs.c.status, func.count()).group_by(jobs.c.status))
+        return {str(status): int(number) for status, number in counted}
+
+
 def find_job(catalog: Catalog, job_id: str) -> JobRow | None:
     """The job with this id."""
     with catalog.read() as connection:
@@ -124,14 +131,6 @@ def latest_uploads(
     with catalog.read() as connection:
         rows = [row for each in queries for row in connection.execute(each)]
     return {row.doc_id: LatestUpload(item_of(row), row.created, row.collection) for row in rows}
-
-
-def job_counts(catalog: Catalog) -> Mapping[str, int]:
-    """Status → how many jobs have it."""
-    query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
-    with catalog.read() as connection:
-        found = {status: int(count) for status, count in connection.execute(query)}
-    return dict.fromkeys(("queued", "running", "done", "partial", "failed"), 0) | found
 
 
 def active_collections(catalog: Catalog) -> set[str]:
