@@ -61,12 +61,13 @@ export const query = (values) => `?${new URLSearchParams(values)}`;
 
 /** The events of a stream, as they come. Ends where the stream ends, raises what cuts it off. */
 export async function* events(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
   let held = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    held += value;
+    held += decoder.decode(value, { stream: true });
     const frames = held.split(/\r?\n\r?\n/);
     held = frames.pop();
     for (const frame of frames) {

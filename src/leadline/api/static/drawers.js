@@ -2,14 +2,14 @@
    what lies below can't be reached meanwhile, and Escape or a click beside it closes it. */
 
 import { $ } from "./dom.js";
+import { hidePeek } from "./peek.js";
 
 const OVER = { side: matchMedia("(max-width: 820px)"), panel: matchMedia("(max-width: 1180px)") };
 const openers = new Map();
 
 /** Opens the right side with a title and what it shows. */
 export function openPanel(title, ...content) {
-  const fresh = $("panel").hidden;
-  if (fresh) openers.set("panel", document.activeElement);
+  if (!$("panel").contains(document.activeElement)) openers.set("panel", document.activeElement);
   $("panel-title").textContent = title;
   $("panel").setAttribute("aria-label", title);
   $("panel-body").replaceChildren(...content);
@@ -72,4 +72,5 @@ function back(which) {
   openers.delete(which);
   if (opener?.isConnected && !opener.closest("[inert]")) opener.focus({ preventScroll: true });
   else $("question").focus({ preventScroll: true });
+  hidePeek(); // the focus is back at the mark, its quote was read
 }

@@ -62,7 +62,8 @@ const DID = {
     good === undefined ? "" : `${good} of ${documents ?? "?"} judged relevant`,
   compressor: ({ evidence, sentences }) =>
     sentences === undefined ? "" : `${count(sentences, "sentence")} of ${count(evidence, "passage")}`,
-  reflection: ({ verdict }) => verdict?.reason ?? "",
+  // why it goes on is told beside where it goes
+  reflection: ({ verdict }) => (["retry", "escalate"].includes(verdict?.action) ? "not yet" : verdict?.reason ?? ""),
 };
 
 function found(candidates) {
