@@ -8,14 +8,15 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,6 +33,7 @@ from leadline.events import (
     StepEvent,
     TokenEvent,
 )
+from leadline.stores.catalog_job_rows import JobStatus, jobs_by_status
 from leadline.telemetry import name_request
 
 router = APIRouter(tags=["health"])
@@ -198,5 +200,26 @@ async def metrics(request: Request, who: Who) -> Response:
     """What was counted, in Prometheus' text format. Only for callers who may see every collection."""
     if who.collections is not None:
         raise Forbidden("This token may not see figures of all collections.", hint="Use one without --collection.")
-    counted: Metrics = request.app.state.metrics
-    return Response(await asyncio.to_thread(counted.text), media_type=TYPE)
+    state = request.app.state
+    jobs = await asyncio.to_thread(jobs_by_status, state.leadline.library.catalog)
+    return Response(await asyncio.to_thread(state.metrics.text) + _told(jobs), media_type=TYPE)
+
+
+class _Jobs:
+    """The jobs, which the catalog counts for all workers alike: no counter of a process's own."""
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self._numbers = numbers
+
+    def collect(self) -> Iterator[Metric]:
+        """The one family."""
+        family = GaugeMetricFamily("leadline_jobs", "Jobs of uploads in the catalog, by status.", labels=["status"])
+        for status in get_args(JobStatus):
+            family.add_metric([status], self._numbers.get(status, 0))
+        yield family
+
+
+def _told(jobs: Mapping[str, int]) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_Jobs(jobs))
+    return generate_latest(registry)
