@@ -103,7 +103,7 @@ def _wire_item(item: JobItem) -> Item:
 @asynccontextmanager
 async def running_jobs(app: App) -> AsyncIterator[JobRunner]:
     """Jobs are done while the block runs. At its end the one under way is given back, for whoever is next."""
-    runner = JobRunner(app.library, app.settings, app.forget_deleted)
+    runner = await asyncio.to_thread(JobRunner, app.library, app.settings, app.forget_deleted)
     task = asyncio.create_task(runner.run(), name="leadline-jobs")
     try:
         yield runner
