@@ -167,3 +167,13 @@ def test_what_a_hop_led_to_is_read_after_the_sentence_that_led_there(passage: An
     assert quotes_for(asked, [alpha, mira], AfterABridge(-1, -1, 4)) == []
     found = block(passage, 2, "She was born in Halden.", headings=["Mira Stone"])
     assert texts(quotes_for(asked, [alpha, found], AfterABridge(2, -1, 4))) == both[:1]
+
+
+def test_a_row_about_another_thing_is_not_quoted_since_a_name_led_to_its_table(passage: Any) -> None:
+    """What a hop led to counts where it stands under the name, not for being in the same passage."""
+    asked = "Where was the director of Alpha born?"
+    alpha = block(passage, 1, "Mira Stone directed it.", headings=["Alpha"])
+    led = {"chunk_id": "c1", "name": "Mira Stone"}
+    table = block(passage, 2, "Tom Hale was born in Aldport.", "Mira Stone was born in Halden.", led_by=led)
+    quoted = texts(quotes_for(asked, [alpha, table], AfterABridge(2, -1, 4)))
+    assert quoted == ["Mira Stone directed it.", "Mira Stone was born in Halden."]

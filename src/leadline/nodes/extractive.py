@@ -10,6 +10,7 @@ from typing import Protocol
 
 from leadline.citations.contrasts import of_another_occasion
 from leadline.citations.markers import clean_answer
+from leadline.entities import fold
 from leadline.ranking import is_scored
 from leadline.state import EvidenceBlock
 
@@ -85,7 +86,7 @@ def _with_hops(
     It counts after the sentence that names what it is about, where that one bears on the question by itself and this
     one adds to it. `whole`: each sentence that may be quoted as it stands under its headings, and its logit so.
     """
-    pairs = list(_hops(evidence, list(whole), scored))
+    pairs = list(_hops(evidence, {quote: text for quote, (text, _) in whole.items()}, scored))
     if not pairs:
         return scored
     texts = [f"{whole[first][0]} {whole[second][0]}" for first, second in pairs]
@@ -99,17 +100,22 @@ def _with_hops(
 
 
 def _hops(
-    evidence: Sequence[EvidenceBlock], possible: Sequence[Quote], scored: Sequence[Quote]
+    evidence: Sequence[EvidenceBlock], under: Mapping[Quote, str], scored: Sequence[Quote]
 ) -> Iterator[tuple[Quote, Quote]]:
-    """Each scored sentence whose name led to another passage, with each sentence of that."""
+    """Each scored sentence whose name led to another passage, with each sentence of that which is under the name.
+
+    A row about another berth in the table that the name led to is of another thing. `under`: each sentence that may be
+    quoted, with its headings.
+    """
     numbers = {block["chunk_id"]: block["n"] for block in evidence}
     bearing = {(quote.n, quote.start) for quote in scored}
     for block in evidence:
         led_by = block["document"]["metadata"].get("led_by") or {}
         origin, name = numbers.get(str(led_by.get("chunk_id"))), str(led_by.get("name"))
-        first = next((quote for quote in possible if quote.n == origin and name in quote.text), None)
+        first = next((quote for quote in under if quote.n == origin and name in quote.text), None)
         if first is not None and (first.n, first.start) in bearing:
-            yield from ((first, second) for second in possible if second.n == block["n"])
+            about = (quote for quote, text in under.items() if quote.n == block["n"] and fold(name) in fold(text))
+            yield from ((first, second) for second in about)
 
 
 def as_answer(quotes: Sequence[Quote]) -> list[str]:
