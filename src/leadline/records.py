@@ -242,5 +242,6 @@ class Result(TypedDict):
     limits: NotRequired[list[str]]  # the budgets that kept the run from something, by their names
     models: dict[str, str]
     generation: int
+    indexing: list[str]  # names of the collection's files that were not in yet when the run began
     record: NotRequired[RunRecord]
     error: NotRequired[dict[str, str]]

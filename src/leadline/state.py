@@ -117,6 +117,7 @@ class RAGState(TypedDict, total=False):
     web_denied: bool
     degraded: Annotated[list[str], merge_unique]
     limits: Annotated[list[str], merge_unique]  # budgets that kept the run from something
+    indexing: list[str]  # files of the collection that were not in yet when the run began
     usage: Annotated[Usage, add_usage]
     started_at: float
     worked: Annotated[float, longer]  # seconds in nodes: a run may stand still between them, for a person to answer

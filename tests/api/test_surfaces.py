@@ -24,6 +24,7 @@ KEYS = {
     "limits": list,
     "models": dict,
     "generation": int,
+    "indexing": list,
     "record": dict,
 }
 CITATION_KEYS = {

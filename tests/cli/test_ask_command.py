@@ -19,6 +19,7 @@ RESULT_KEYS = {
     "usage",
     "models",
     "generation",
+    "indexing",
     "record",
 }
 QUESTION = "What does error E-217 mean?"

@@ -39,6 +39,23 @@ async def test_the_question_is_the_last_message(bench: Any, applied: Any) -> Non
     assert len(after["messages"]) == 1
 
 
+async def test_what_is_being_indexed_is_noted_when_the_run_begins(bench: Any, applied: Any) -> None:
+    """Of the run's collection, anew in each run: a file that has come in since is not named again."""
+    asked: list[str] = []
+
+    async def indexing(collection: str) -> list[str]:
+        asked.append(collection)
+        return ["late.md"] if len(asked) == 1 else []
+
+    state: Any = {"messages": [HumanMessage("What is the vault code?")]}
+    plan = partial(planner, chat=NONE, still_there=all_there, indexing=indexing)
+    first = applied(state, await plan(state, bench.runtime(collection="notes")))
+    assert first["indexing"] == ["late.md"]
+    second = applied(first, await plan(first, bench.runtime(collection="notes")))
+    assert second["indexing"] == []
+    assert asked == ["notes", "notes"]
+
+
 async def test_a_question_without_a_message_becomes_one(bench: Any, applied: Any) -> None:
     """A caller may give just the question; the conversation has it after."""
     state: Any = {"question": "What is the vault code?", "messages": []}

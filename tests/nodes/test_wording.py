@@ -3,7 +3,7 @@
 import pytest
 
 from leadline.nodes.languages import language_of
-from leadline.nodes.wording import abstention, small_talk
+from leadline.nodes.wording import _BEING_INDEXED, _NO_ANSWER, abstention, small_talk
 
 
 @pytest.mark.parametrize("said", ["Hello!", "hi there", "Guten Tag.", "¡Hola!", "你好！", "Thanks a lot!", "مرحبا"])
@@ -76,6 +76,27 @@ def test_abstaining_beyond_the_languages_of_small_talk(question: str) -> None:
     """It is said in the language of the question where there is a sentence for it."""
     assert not abstention(question, ["a.md"]).startswith("I don't find")
     assert "a.md" in abstention(question, ["a.md"])
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, ""), (1, " 1 document is still being indexed."), (3, " 3 documents are still being indexed.")],
+)
+def test_abstaining_says_what_is_still_being_indexed(count: int, said: str) -> None:
+    """The answer may be in what is not in yet: how many documents that are stands behind the nearest files."""
+    assert (
+        abstention("Who?", ["a.md"], count)
+        == f"I don't find the answer in the documents. Nearest passages: a.md.{said}"
+    )
+    assert abstention("Who?", [], count) == f"I don't find the answer in the documents.{said}"
+
+
+def test_what_is_being_indexed_is_said_in_every_language_of_abstentions() -> None:
+    """Each language has both sentences, and the number stands in the second."""
+    assert _BEING_INDEXED.keys() == _NO_ANSWER.keys()
+    assert all("{n}" in sentence for sentence in _BEING_INDEXED.values())
+    assert abstention("Qual è la capitale della Francia?", [], 2).endswith("in fase di indicizzazione: 2.")
+    assert abstention("کمپنی کب قائم ہوئی، بتائیں؟", [], 1).endswith("1 document is still being indexed.")
 
 
 def test_a_language_without_a_sentence_gets_english() -> None:

@@ -24,6 +24,7 @@ from leadline.events import (
 )
 
 QUOTE_CHARS = 240
+NAMED = 5  # files that are still being indexed
 TRACED = 8  # candidates in a trace
 DOUBTS = {
     "weak_evidence": "Weak evidence: the passages are judged not to answer the question; check them.",
@@ -140,6 +141,13 @@ def show_outcome(result: dict[str, Any], lost: Mapping[str, str], nearest: Seque
         say(DOUBTS.get(flag, flag), style="yellow")
     if note := left_out(result["context"]):
         say(note, style="yellow")
+    if waiting := result.get("indexing"):
+        verb = "is" if len(waiting) == 1 else "are"
+        named = ", ".join(waiting[:NAMED]) + (", …" if len(waiting) > NAMED else "")
+        say(
+            f"{_count(len(waiting), 'document')} {verb} still being indexed: {plain(named, one_line=True)}.",
+            style="yellow",
+        )
     if limits := result.get("limits"):
         named = ", ".join(limits).replace("_", " ")
         say(f"Held back by the run's budget: {named} (LEADLINE_RUN__BUDGETS).", style="yellow")

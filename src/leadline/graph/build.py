@@ -30,7 +30,7 @@ from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.hybrid import Retrievers, hybrid
 from leadline.nodes.origins import StillThere
 from leadline.nodes.outcome import Facts
-from leadline.nodes.planner import planner
+from leadline.nodes.planner import Indexing, planner
 from leadline.nodes.reasoning import reasoning
 from leadline.nodes.reflection import reflection
 from leadline.nodes.reranker import ZeroPoints, reranker
@@ -49,6 +49,7 @@ class Dependencies:
 
     `retrievers` is given the collection. `sentence_scorer` scores the sentences that are quoted.
     `still_there` says which chunks that an earlier answer was made from are neither deleted nor replaced.
+    `indexing` names the files of a collection that are still being taken in; None: there are none.
     `zero_points` is given the collection and the reranker's name; None: no logit is shifted.
     `search` None: there is no web. `read_pages` None: its excerpts are the passages. `web_before`: what it said before.
     `ask_consent` None: nobody can be asked, so consent `ask` means no. `person` is asked where a run says `ask_person`.
@@ -61,6 +62,7 @@ class Dependencies:
     chat: OpenChat
     facts: Callable[[], Awaitable[Facts]]
     still_there: StillThere
+    indexing: Indexing | None = None
     zero_points: ZeroPoints | None = None
     search: WebSearch | None = None
     read_pages: ReadPages | None = None
@@ -97,7 +99,7 @@ def build_graph(deps: Dependencies) -> Graph:
         return after_reranker(state, deps.left(awake(state), runtime.context))
 
     def plan(chat: OpenChat) -> Node:
-        return partial(planner, chat=chat, still_there=deps.still_there)
+        return partial(planner, chat=chat, still_there=deps.still_there, indexing=deps.indexing)
 
     def write(chat: OpenChat) -> Node:
         return partial(reasoning, chat=chat, sentence_scorer=deps.sentence_scorer)

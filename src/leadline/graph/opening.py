@@ -14,12 +14,14 @@ from leadline.graph.build import Dependencies
 from leadline.graph.person import Person
 from leadline.ingest.web_pages import PageReader
 from leadline.knowledge import Library
+from leadline.knowledge.documents import still_being_indexed
 from leadline.knowledge.web_cache import WebCache
 from leadline.models import open_reranker
 from leadline.models.base import ChatModel, Reranker
 from leadline.models.chat import open_chat
 from leadline.models.likeness import TokenLikeness
 from leadline.models.minilm import MiniLM
+from leadline.models.remembered import Remembered
 from leadline.models.watched import Watched
 from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
@@ -63,6 +65,7 @@ def dependencies(
         chat=chat,
         facts=facts,
         still_there=library.still_there,
+        indexing=partial(still_being_indexed, library),
         rerank_timeout_s=settings.rerank_timeout_s,
         zero_points=library.calibrations.zero,
         search=open_search(settings),
@@ -76,10 +79,11 @@ def dependencies(
 
 def _rerankers(settings: Settings, library: Library) -> tuple[Reranker, Reranker]:
     """The one that the settings name, and the embedded one, which may be the same."""
-    embedded = open_reranker("embedded", library.embedder)
+    embedded = Remembered(open_reranker("embedded", library.embedder))
     if settings.reranker_model == "embedded":
         return embedded, embedded
-    return Watched(open_reranker(settings.reranker_model, library.embedder), settings.rerank_timeout_s), embedded
+    named = Remembered(open_reranker(settings.reranker_model, library.embedder))
+    return Watched(named, settings.rerank_timeout_s), embedded
 
 
 def _page_reader(settings: Settings, library: Library) -> PageReader:

@@ -228,5 +228,6 @@ def _failed(question: str, context: RunContext, error: Exception) -> Result:
         usage={},
         models={"llm": context.llm or "extractive"},
         generation=0,
+        indexing=[],
         error={"code": code, "message": message, "hint": hint},
     )

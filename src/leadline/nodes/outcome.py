@@ -76,6 +76,7 @@ def result_of(
         limits=state.get("limits", []),
         models={**facts.models, "llm": without_folder(context.llm or "extractive")},
         generation=facts.generation,
+        indexing=state.get("indexing", []),
         record=record_of(state, context, facts.settings, facts.library, verdict),
     )
     if status == "error":
@@ -101,7 +102,9 @@ def verdict_of(decision: Decision, checked: Checked) -> Verdict:
 
 
 def _no_answer(state: RAGState, status: str) -> str:
-    return abstention(state["question"], nearest_files(state)) if status == "abstained" else ""
+    if status != "abstained":
+        return ""
+    return abstention(state["question"], nearest_files(state), len(state.get("indexing", [])))
 
 
 def nearest_files(state: RAGState) -> list[str]:

@@ -4,7 +4,7 @@ Knows the conversation. Without an LLM, and whenever the LLM fails, it works by 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import AnyMessage, HumanMessage
@@ -20,6 +20,9 @@ from leadline.nodes.progress import degrade, overwrite
 from leadline.nodes.wording import small_talk
 from leadline.prompts import harmless, render
 from leadline.state import Origin, Pass, RAGState, RAGUpdate, Usage
+
+# Of a collection, the names of the files that are still being taken in.
+Indexing = Callable[[str], Awaitable[list[str]]]
 
 # Turns of the conversation that the LLM is shown to make a follow-up stand alone.
 HISTORY_MESSAGES = 6
@@ -42,11 +45,17 @@ class _Standalone:
 
 
 async def planner(
-    state: RAGState, runtime: Runtime[RunContext], *, chat: OpenChat, still_there: StillThere
+    state: RAGState,
+    runtime: Runtime[RunContext],
+    *,
+    chat: OpenChat,
+    still_there: StillThere,
+    indexing: Indexing | None = None,
 ) -> RAGUpdate:
     """Writes question, route and the first search, and resets every key of the run.
 
-    Answers of earlier turns whose documents are gone are taken out of the conversation first. Raises QuestionTooLong.
+    Answers of earlier turns whose documents are gone are taken out of the conversation first. What is still being
+    indexed is noted now: the run may not find it. Raises QuestionTooLong.
     """
     messages = state.get("messages", [])
     asked = _asked(state)
@@ -54,6 +63,7 @@ async def planner(
     before = _before(messages, asked)
     earlier = await usable(before, state.get("result"), still_there)
     fresh = _fresh_run(earlier)
+    fresh["indexing"] = await indexing(runtime.context.collection) if indexing else []
     if messages == before:  # the question came without a message
         fresh["messages"] = [*earlier.removed, HumanMessage(asked)]
     if small_talk(asked):

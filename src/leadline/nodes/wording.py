@@ -113,6 +113,40 @@ _NO_ANSWER: Final[dict[str, tuple[str, str]]] = {
     "id": ("Saya tidak menemukan jawabannya dalam dokumen.", "Bagian terdekat: {names}."),
 }
 
+# How many documents are not in yet, so that the answer may be in them: in one form for every number.
+_ONE_INDEXED: Final = "1 document is still being indexed."
+_BEING_INDEXED: Final[dict[str, str]] = {
+    "en": "{n} documents are still being indexed.",
+    "de": "Dokumente, die noch indexiert werden: {n}.",
+    "es": "Documentos que aún se están indexando: {n}.",
+    "fr": "Documents encore en cours d'indexation : {n}.",
+    "zh": "仍在建立索引的文档：{n} 个。",
+    "ja": "索引を作成中の文書：{n} 件。",
+    "ar": "مستندات لا تزال قيد الفهرسة: {n}.",
+    "it": "Documenti ancora in fase di indicizzazione: {n}.",
+    "pt": "Documentos ainda em indexação: {n}.",
+    "nl": "Documenten die nog worden geïndexeerd: {n}.",
+    "pl": "Dokumenty w trakcie indeksowania: {n}.",
+    "cs": "Dokumenty, které se ještě indexují: {n}.",
+    "ru": "Документы, которые ещё индексируются: {n}.",
+    "uk": "Документи, які ще індексуються: {n}.",
+    "sv": "Dokument som fortfarande indexeras: {n}.",
+    "da": "Dokumenter, der stadig indekseres: {n}.",
+    "no": "Dokumenter som fortsatt indekseres: {n}.",
+    "fi": "Vielä indeksoitavat asiakirjat: {n}.",
+    "tr": "Hâlâ dizine eklenen belgeler: {n}.",
+    "hu": "Még indexelés alatt álló dokumentumok: {n}.",
+    "ro": "Documente încă în curs de indexare: {n}.",
+    "el": "Έγγραφα που ευρετηριάζονται ακόμη: {n}.",
+    "he": "מסמכים שעדיין נוספים לאינדקס: {n}.",
+    "fa": "اسنادی که هنوز در حال نمایه‌سازی‌اند: {n}.",
+    "hi": "अभी अनुक्रमित हो रहे दस्तावेज़: {n}।",
+    "th": "เอกสารที่กำลังจัดทำดัชนี: {n}",
+    "ko": "아직 색인 중인 문서: {n}개.",
+    "vi": "Tài liệu còn đang được lập chỉ mục: {n}.",
+    "id": "Dokumen yang masih diindeks: {n}.",
+}
+
 
 def small_talk(message: str) -> str | None:
     """The reply to a greeting, thanks or the like; None where the message is anything more than that."""
@@ -123,7 +157,14 @@ def small_talk(message: str) -> str | None:
     return None
 
 
-def abstention(question: str, file_names: Sequence[str]) -> str:
-    """Says that the documents hold no answer, and which files came nearest."""
-    nothing, nearest = _NO_ANSWER.get(language_of(question), _NO_ANSWER["en"])
-    return f"{nothing} {nearest.format(names=', '.join(file_names))}" if file_names else nothing
+def abstention(question: str, file_names: Sequence[str], indexing: int = 0) -> str:
+    """Says that the documents hold no answer, which files came nearest, and how many are still being indexed."""
+    language = language_of(question)
+    language = language if language in _NO_ANSWER else "en"
+    nothing, nearest = _NO_ANSWER[language]
+    said = [nothing]
+    if file_names:
+        said.append(nearest.format(names=", ".join(file_names)))
+    if indexing:
+        said.append(_ONE_INDEXED if indexing == 1 and language == "en" else _BEING_INDEXED[language].format(n=indexing))
+    return " ".join(said)
