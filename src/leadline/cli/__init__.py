@@ -27,6 +27,9 @@ from leadline.cli.reindex import reindex
 from leadline.cli.replay import replay
 from leadline.cli.search import search
 from leadline.cli.serve import serve
+from leadline.cli.tokens import add as add_token
+from leadline.cli.tokens import ls as list_tokens
+from leadline.cli.tokens import rm as remove_token
 from leadline.errors import ConfigError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -80,6 +83,10 @@ def build() -> typer.Typer:
     models.callback()(lambda: None)
     models.command()(fetch)
     app.add_typer(models, name="models")
+    tokens = typer.Typer(help="Who may ask a server.", no_args_is_help=True, rich_markup_mode=None)
+    for name, token_command in (("add", add_token), ("ls", list_tokens), ("rm", remove_token)):
+        tokens.command(name)(token_command)
+    app.add_typer(tokens, name="tokens")
     return app
 
 

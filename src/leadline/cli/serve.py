@@ -1,7 +1,5 @@
-"""`leadline serve`: the HTTP API, on this machine only."""
+"""`leadline serve`: the page and the HTTP API, on this machine, or for others where tokens say who may ask."""
 
-import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,46 +13,58 @@ if TYPE_CHECKING:
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="8321")]
+Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Processes that serve.", show_default="1")]
 
 
 def serve(
     host: Host = None,
     port: Port = None,
+    workers: Workers = None,
     data_dir: DataDir = None,
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve the HTTP API on this machine."""
+    """Serve the page and the HTTP API.
+
+    For this machine only, unless there are tokens (`leadline tokens add`).
+    """
 
     async def work() -> int:
-        from leadline.api.hosts import is_loopback
-
+        given = {"host": host, "port": port, "workers": workers}
         settings = settings_for(data_dir, lock_timeout)
-        address = settings.host if host is None else host
-        if not is_loopback(address):
-            raise ConfigError(
-                f"{address} would let other machines ask this server, and it knows no tokens to keep strangers out.",
-                hint="Listen on 127.0.0.1 and put a server that checks who may ask in front of it.",
-            )
-        return await _serve(settings, address, settings.port if port is None else port)
+        settings = settings.model_copy(update={key: value for key, value in given.items() if value is not None})
+        _refuse_strangers(settings)
+        return await _serve(settings)
 
     run(work(), as_json=as_json)
 
 
-async def _serve(settings: "Settings", host: str, port: int) -> int:
-    import uvicorn
+def _refuse_strangers(settings: "Settings") -> None:
+    from leadline.api.hosts import is_loopback
+    from leadline.api.tokens import read_tokens
 
-    from leadline.api.app import create_app
+    tokens = read_tokens(settings.data_dir)
+    if is_loopback(settings.host):
+        return
+    if not tokens:
+        raise ConfigError(
+            f"{settings.host} would let other machines ask this server, and there are no tokens to keep strangers out.",
+            hint="`leadline tokens add NAME` makes one; or listen on 127.0.0.1.",
+        )
+    if not settings.allowed_hosts:
+        raise ConfigError(
+            f"Others would ask {settings.host} by a name, and none is allowed.",
+            hint="LEADLINE_ALLOWED_HOSTS=docs.example,192.0.2.7 lists the names and addresses they use.",
+        )
+
+
+async def _serve(settings: "Settings") -> int:
+    from leadline.api.workers import serve_alone, serve_by_many
     from leadline.knowledge import open_library
 
     async with open_library(settings):  # what is wrong with the data folder is said here, not in a server's log
         pass
-    config = uvicorn.Config(create_app(settings), host=host, port=port, log_level="info", server_header=False)
-    server = uvicorn.Server(config)
     say("Ctrl-C ends the server.", stderr=True)
-    # CancelledError: Ctrl-C is how a server ends; uvicorn raises it again at its end. SystemExit: uvicorn can't listen
-    # there, has said why, and would end the process with a code that means something else here.
-    with contextlib.suppress(asyncio.CancelledError, SystemExit):
-        await server.serve()
-        await asyncio.sleep(0)  # where the first of them arrives
-    return 0 if server.started else FAILED
+    # The supervisor of several has nothing else to do in this process.
+    well = serve_by_many(settings) if settings.workers > 1 else await serve_alone(settings)
+    return 0 if well else FAILED
