@@ -8,7 +8,7 @@ the addresses of hits only, never one that stands in a text.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -63,9 +63,7 @@ class PageReader:
                     problems.append(outcome)
                 else:
                     found[place] = outcome
-        passages = [
-            (place, passage) for place, result in enumerate(results) for passage in found.get(place) or excerpts(result)
-        ]
+        passages = await asyncio.to_thread(_in_order, results, found)
         best = await asyncio.to_thread(best_passages, question, passages, self._embedder, k)
         return PagesRead(tuple(best), tuple(problems), len(found))
 
@@ -90,6 +88,13 @@ class PageReader:
         kind = "html" if page.media_type in HTML else "plain"
         extracted = text_apart(page.body, kind, page.charset, timeout_s=PARSING_S)
         return page_passages(page, extracted, title, self._embedder, chunk_tokens=self._chunk_tokens)
+
+
+def _in_order(results: Sequence[WebResult], found: Mapping[int, Sequence[WebPassage]]) -> list[tuple[int, WebPassage]]:
+    """The passages of each hit, with its place: what was read, else what the engine quotes."""
+    return [
+        (place, passage) for place, result in enumerate(results) for passage in found.get(place) or excerpts(result)
+    ]
 
 
 def page_passages(

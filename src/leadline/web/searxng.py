@@ -6,6 +6,7 @@ address, so that no access log on the way has it.
 
 import asyncio
 import json
+import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -32,6 +33,7 @@ class SearxngSearch:
                 f"{url!r} can't be the address of a SearXNG server.", hint="Such as http://localhost:8888, in ASCII."
             )
         self._url = url.rstrip("/").removesuffix("/search") + "/search"
+        self._tls: ssl.SSLContext | None = None
         self._timeout_s = timeout_s
         self._patience = Patience()
 
@@ -47,8 +49,10 @@ class SearxngSearch:
         return results_of(rows, k)
 
     async def _one_try(self, query: str) -> Mapping[str, Any]:
+        if self._tls is None and self._url.startswith("https:"):
+            self._tls = await asyncio.to_thread(httpcore.default_ssl_context)
         try:
-            async with asyncio.timeout(self._timeout_s), httpcore.AsyncConnectionPool() as pool:
+            async with asyncio.timeout(self._timeout_s), httpcore.AsyncConnectionPool(self._tls) as pool:
                 answer = await exchange(pool, self._request(query), max_bytes=_MAX_BYTES)
         except TimeoutError:
             raise WebUnavailable(f"The SearXNG server gave no answer within {self._timeout_s:g} s.") from None
