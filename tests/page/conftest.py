@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.api.conftest import EXAMPLES, running_server
 from tests.servers.chat_server import ChatServer, running_chat_server
 
@@ -62,7 +62,7 @@ def in_a_thread(work: Callable[[], object]) -> None:
 async def fill(settings: Settings, folder: Path, collection: str = "default") -> None:
     """Takes the folder's files in."""
     async with open_library(settings) as library:
-        await ingest_paths(await library.collection(collection), [folder], settings)
+        await ingest_paths(await library.collection(collection, create=True), [folder], settings)
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +101,7 @@ def browser(site: Site) -> Iterator[Browser]:
     path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
     if path is None:
         pytest.skip("There is no Chromium on this machine: apt-get install chromium")
+    expect.set_options(timeout=WAIT_MS / 2)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser

@@ -172,8 +172,7 @@ export class Turn {
   #failed(result) {
     const error = result.error;
     if (result.status === "interrupted") {
-      if (!this.#draft) this.#answer.replaceChildren();
-      this.#card("broken", "Interrupted", "The answer broke off and is not complete.", clean(result.verdict?.reason));
+      this.#card("broken", "Interrupted", clean(result.verdict?.reason) || "The answer broke off before its end.");
     } else {
       this.#card("broken", "That went wrong", error?.message ?? clean(result.verdict?.reason), error?.hint);
     }

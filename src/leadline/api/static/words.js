@@ -23,6 +23,7 @@ const PARTS = {
   graph: "the search by names",
   web: "the web",
   reranker: "judging the passages",
+  llm: "the model",
   planner: "the model's plan",
   critic: "the model's check",
   checkpointer: "the memory of this conversation",
