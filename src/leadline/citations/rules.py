@@ -14,6 +14,8 @@ from typing import Literal
 from leadline.analysis import STOP_WORDS, Analyzer, english_stem
 from leadline.citations.contrasts import contradicted
 from leadline.citations.dates import Date, take_dates
+from leadline.citations.exchanged import exchanged_name
+from leadline.citations.figures import of_another_clause, stands_among
 from leadline.citations.markers import parse_markers
 from leadline.citations.names import Mentions, names, written_out
 from leadline.citations.negation import denies
@@ -166,7 +168,7 @@ def _dates_and_numbers(sentence: str, span_text: str, context: str) -> list[Prob
     missing = [Problem("date", d.text) for d in dates if not any(d.agrees(other, years) for other in span_dates)]
     dated = frozenset(float(part) for d in span_dates for reading in d.readings for part in reading if part is not None)
     for quantity in said:
-        there = any(quantity.agrees(other) for other in amounts) or dated.intersection(quantity.values)
+        there = stands_among(quantity, sentence_rest, amounts) or dated.intersection(quantity.values)
         if not (
             there
             or quantity.loose
@@ -176,7 +178,8 @@ def _dates_and_numbers(sentence: str, span_text: str, context: str) -> list[Prob
             or _part_of_a_name(quantity, sentence_rest, context)
         ):
             missing.append(Problem("number", quantity.text))
-    return missing
+    other = of_another_clause(sentence, span_text) if said and not missing else ""
+    return [*missing, Problem("number", other)] if other else missing
 
 
 def _in_time(quantity: Quantity, sentence: str, span_text: str) -> bool:
@@ -225,7 +228,11 @@ def _names(sentence: str, span_text: str, context: str) -> list[Problem]:
     lettered = [
         Problem("name", pair) for pair in _LETTERED.findall(sentence) if _other_letter(pair, span_text, context)
     ]
-    return [*(Problem("name", name.text) for name in missing if name.text not in short), *lettered]
+    found = [*(Problem("name", name.text) for name in missing if name.text not in short), *lettered]
+    if found or span_text.lstrip().startswith("|"):  # a table's header says what stands in its rows
+        return found
+    other = exchanged_name(sentence, context, span_text)
+    return [Problem("name", other)] if other else []
 
 
 def _other_letter(pair: str, span_text: str, context: str) -> bool:

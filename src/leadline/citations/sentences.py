@@ -7,9 +7,10 @@ whether a claim is true.
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from leadline.citations.markers import Marker, parse_markers
-from leadline.sentences import boundaries
+from leadline.sentences import boundaries, sentence_spans
 
 _BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+|[ \t]*(?:>[ \t]*)+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]|[ \t]*(\*\*|__)[^*_\n]+\1:?[ \t]*\Z")
@@ -57,6 +58,12 @@ def answer_sentences(text: str, language: str = "en") -> list[Sentence]:
                 headings.add(len(sentences))
             sentences.append(_sentence(masked, *bounds, claim, markers))
     return _with_answers_in_bold(sentences, headings)
+
+
+@lru_cache(maxsize=256)
+def text_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a source's text, remembered: every sentence of an answer is held against the same few."""
+    return tuple(text[start:end] for start, end in sentence_spans(text))
 
 
 def _with_answers_in_bold(sentences: list[Sentence], headings: Set[int]) -> list[Sentence]:

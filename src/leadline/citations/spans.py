@@ -68,7 +68,7 @@ def block_context(block: EvidenceBlock) -> str:
     metadata = block["document"]["metadata"]
     headings = metadata.get("headings") or ()
     labels = [str(metadata.get(key) or "") for key in ("title", "file_name")]
-    return "\n".join([*([headings] if isinstance(headings, str) else map(str, headings)), *labels, shown(block)])
+    return "\n\n".join([*([headings] if isinstance(headings, str) else map(str, headings)), *labels, shown(block)])
 
 
 def shown(block: EvidenceBlock) -> str:
