@@ -30,6 +30,8 @@ HOSTILE = {
     "dates": "{1.1.2011 }[1].",
     "brackets": "{[1 }",
     "emphasis": "{**a }",
+    "names beside words": "{Mira opened }it [1].",
+    "clauses": "{Bolts cost 1 EUR, }it [1].",
     "passives": "{was founded by }Bolt [1].",
 }
 CHECK = """

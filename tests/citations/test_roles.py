@@ -25,6 +25,8 @@ def kinds(sentence: str, span: str) -> set[str]:
         ("Bolt was bought by Acme.", "Bolt bought Acme."),
         ("Bolt was bought by Acme.", "Acme was bought by Bolt."),
         ("Acme bought Bolt.", "Acme was bought by Bolt."),
+        ("Acme was bought by Bolt.", "Bolt was founded in 2011. Acme bought it in 2019."),
+        ("Bolt bought Acme.", "Bolt was founded in 2011. Acme has bought it."),
     ],
 )
 def test_names_that_changed_places_are_found(sentence: str, span: str) -> None:
@@ -40,6 +42,8 @@ def test_names_that_changed_places_are_found(sentence: str, span: str) -> None:
         ("Bolt was bought by Acme.", "Acme bought Bolt."),
         ("Bolt was bought by Acme.", "Bolt was bought in 2015 by Acme."),
         ("Acme bought Bolt.", "Bolt bought Acme in 2001. In 2005 Bolt was bought back by Acme."),
+        ("Bolt was bought by Acme.", "Bolt was founded in 2011. Acme bought it in 2019."),
+        ("Acme was bought by Dana.", "Acme bought Bolt. Acme sold it. Dana bought Acme."),
         ("Arsenal beat Chelsea.", "Chelsea beat Arsenal in 2015. Arsenal beat Chelsea in 2016."),
         ("Mira Stone married Dana Fox.", "Dana Fox married Mira Stone."),
         ("Acme met Bolt.", "Bolt met Acme."),

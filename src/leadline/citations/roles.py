@@ -22,6 +22,10 @@ _DEED = re.compile(
     rf"{_WHO} (?<!['’]s )(?:ha(?:s|ve|d) )?(?:(?:first|later|also|then|finally|originally) )?"
     rf"(?P<verb>[a-z]{{3,}}) (?:the )?(?P<whom>{_NAMES})"
 )
+_TO_ONE_BEFORE = re.compile(
+    rf"{_WHO} (?<!['’]s )(?:ha(?:s|ve|d) )?(?:(?:first|later|also|then|finally|originally) )?"
+    r"(?P<verb>[a-z]{3,}) (?:it|him|them)\b"
+)
 _SUFFERED = re.compile(
     rf"(?<![\w’'-])(?P<whom>{_NAMES}) (?:is|are|was|were|(?:has|have|had) been) (?:\w+ly )?(?P<verb>[a-z]{{3,}})"
     rf"(?: [^.;,]{{0,60}}?)? by (?:the )?{_WHO}"
@@ -56,7 +60,7 @@ def _not_the_agent(sentence: str, text: str) -> str:
 
 def _changed_about(sentence: str, text: str) -> str:
     """The name that did it here, and that it was done to there, where the text never says the same the same way."""
-    there = list(_deeds(text))
+    there, to_one_before = list(_deeds(text)), list(_deeds_to_one_before(text))
     for who, verb, whom in _deeds(sentence):
         pairs = [(_words(doer), _words(other)) for doer, of_them, other in there if of_them == verb]
         doer, other = _words(who), _words(whom)
@@ -64,7 +68,16 @@ def _changed_about(sentence: str, text: str) -> str:
             continue
         if any(_same(doer, b) and _same(other, a) for a, b in pairs):
             return who.strip()
+        if any(of_them == verb and _same(other, a) and not _same(doer, a) for a, of_them in to_one_before):
+            return who.strip()
     return ""
+
+
+def _deeds_to_one_before(text: str) -> Iterator[tuple[set[str], str]]:
+    """Each one who did something to a thing named before (Acme bought it), and the verb's stem: it did it to none."""
+    for match in _TO_ONE_BEFORE.finditer(text):
+        if _is_verb(match["verb"]) and _stem(match["verb"]) not in _MUTUAL:
+            yield _words(match["who"]), _stem(match["verb"])
 
 
 def _deeds(text: str) -> Iterator[tuple[str, str, str]]:
