@@ -10,6 +10,7 @@ import pytest
 
 pytest_plugins = (
     "tests.servers.chat_server",
+    "tests.servers.guarded_server",
     "tests.servers.search_server",
     "tests.servers.qdrant_server",
     "tests.servers.chroma_server",
