@@ -125,13 +125,15 @@ def finish_job(catalog: Catalog, claim: str) -> JobRow:
         return read_job(connection, number)
 
 
-def give_back(catalog: Catalog, claim: str, *, error: str | None = None, wait_s: float = 0.0) -> JobRow:
+def give_back(
+    catalog: Catalog, claim: str, *, error: str | None = None, wait_s: float = 0.0, now: float | None = None
+) -> JobRow:
     """The job is queued again, after a wait.
 
     With an `error` the try counts, and the last one ends the job as failed; without, it is as if it had not been made.
     Raises ClaimLost.
     """
-    now = time.time()
+    now = time.time() if now is None else now
     with catalog.write_cache() as connection:
         number = _update_claimed(connection, claim, updated=now)
         job = read_job(connection, number)
