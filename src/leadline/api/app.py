@@ -3,6 +3,7 @@
 Knows routes, the shape of errors and who may call. Doesn't know how a question is answered: that is the graph's.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -32,6 +33,7 @@ from leadline.api.threads import router as threads
 from leadline.config import Settings
 from leadline.graph.run import open_app
 from leadline.knowledge import Library
+from leadline.nodes import languages
 
 
 def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI:
@@ -45,6 +47,7 @@ def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(languages.load)  # else the first question in need of it would hold up all others
         async with open_app(settings, library=library) as app:
             api.state.leadline = app
             app.observers.append(metrics)

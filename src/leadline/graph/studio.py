@@ -14,6 +14,7 @@ from leadline.graph.opening import dependencies
 from leadline.graph.run import Compiled
 from leadline.graph.studio_person import AtStudio
 from leadline.knowledge import Library, open_library
+from leadline.nodes import languages
 
 
 class Installation:
@@ -30,6 +31,7 @@ class Installation:
             if self._opened is None:
                 settings = await asyncio.to_thread(load_settings)
                 library = await self._stack.enter_async_context(open_library(settings))
+                await asyncio.to_thread(languages.load)  # nodes can't: they are in the event loop
                 graph = build_graph(dependencies(settings, library, person=AtStudio())).compile()
                 self._opened = settings, library, graph
             return self._opened

@@ -109,6 +109,11 @@ def language_of(text: str) -> str:
     return _told(text, _LATIN if "en" in best else tuple(best), "en")
 
 
+def load() -> None:
+    """Reads the model now, which takes a second, for whoever may not wait in the midst of a question: a server."""
+    _identifier()
+
+
 def _told(text: str, among: tuple[str, ...], otherwise: str) -> str:
     """What the model says, where it is sure that it is one of these."""
     ranked = {str(code): float(probability) for code, probability in _identifier().rank(text) if code in among}
