@@ -37,6 +37,14 @@ def test_no_hop_is_made_twice_nor_without_need(run: Any, passage: Any) -> None:
     assert next_hop({**run, "context": [passage(FIRST, "w", source_type="web")]}) is None
 
 
+def test_what_asks_for_a_meaning_is_not_missing(run: Any, passage: Any) -> None:
+    """A passage that says what a code is doesn't say `mean` or `called`, and no other is needed."""
+    told: Any = {**run, "context": [passage("Error E-217: the pump is dry. Call Dana Fox in Riga.", "e")]}
+    for question in ("What does error E-217 mean?", "What does E-217 stand for?", "What is error E-217 called?"):
+        assert next_hop({**told, "question": question}) is None
+    assert next_hop({**told, "question": "Who caused error E-217?"}) is not None
+
+
 def test_the_names_are_few(passage: Any) -> None:
     """However many a passage has: each is a search in every leg."""
     many = passage(" ".join(f"There is Person{n} Surname{n}." for n in range(30)))

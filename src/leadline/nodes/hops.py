@@ -23,6 +23,13 @@ AGREEING = 2
 JOINT = "; "
 
 _analyzer = Analyzer("english")
+# Words of a question that ask what something is: a passage that tells it has no need of them.
+_ASKING = frozenset(
+    _analyzer.terms(
+        """mean means meaning meant stand stands stood call called name named define defined defines definition refer
+        refers known"""
+    )
+)
 
 
 def next_hop(state: RAGState) -> Pass | None:
@@ -45,8 +52,8 @@ def next_hop(state: RAGState) -> Pass | None:
 
 
 def missing_terms(question: str, passage: Document) -> set[str]:
-    """The terms of the question that neither the passage nor its headings have."""
-    return set(_analyzer.query_terms(question)) - set(_analyzer.terms(_whole(passage)))
+    """The terms of the question that neither the passage nor its headings have; none that asks for a meaning."""
+    return set(_analyzer.query_terms(question)) - _ASKING - set(_analyzer.terms(_whole(passage)))
 
 
 def bridge_names(question: str, passage: Document) -> list[str]:
