@@ -82,6 +82,14 @@ def test_questions_and_headings_answer_nothing(passage: Any) -> None:
     assert scorer.read == [["Vault, Codes: It is 7719."], ["It is 7719."]]
 
 
+def test_the_name_of_a_file_answers_nothing_else(passage: Any) -> None:
+    """Alone, a file's name or the passage's own title says nothing of who; where a file is asked for, it does."""
+    evidence = [block(passage, 1, "zen_of_python.txt", "The Zen", "Tim wrote it.", headings=["The Zen"])]
+    assert texts(quotes_for("Who wrote the Zen?", evidence, Given(1))) == ["Tim wrote it."]
+    found = quotes_for("Which file has the Zen?", evidence, Given(5, -1, -1))
+    assert texts(found) == ["zen_of_python.txt"]
+
+
 def test_rows_stand_alone_and_sentences_run_on() -> None:
     """However they are joined, each quote is one sentence with its own mark."""
     quotes = [

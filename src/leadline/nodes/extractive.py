@@ -26,6 +26,12 @@ NEW_PARAGRAPH = "\n\n"
 _HEADING = re.compile(r"^(#{1,6}\s|\|?\s*:?-{3,})")
 _TOKEN = re.compile(r"[\w.,/-]+")
 _LETTER = re.compile(r"\b[B-HJ-Z]\b")
+_FILE_NAME = re.compile(r"[\w./\\-]*[a-z_]\w*\.[a-z][a-z0-9]{1,4}")
+_LABELS = re.compile(
+    r"\b(?:files?|file ?names?|documents?|scripts?|modules?|paths?|titles?|titled|names?|named|called|headings?"
+    r"|sections?|chapters?|pages?|which|where)\b",
+    re.IGNORECASE,
+)
 _TABLE_RULE = re.compile(r"\|?\s*:?-{3,}")
 
 
@@ -54,7 +60,7 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     to, a sentence is read after the one that names it too, and both count.
     Two batched model calls, one without headings, and one for hops: run it in a thread. Raises ModelError.
     """
-    possible = list(_quotable(evidence))
+    possible = list(_quotable(question, evidence))
     if not possible or _names_another_code(question, evidence):
         return []
     headings = {block["n"]: _headings(block) for block in evidence}
@@ -151,14 +157,28 @@ def _squeezed(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _quotable(evidence: Sequence[EvidenceBlock]) -> Iterator[Quote]:
-    """The sentences that state something: no questions, no headings, no table's header row."""
+def _quotable(question: str, evidence: Sequence[EvidenceBlock]) -> Iterator[Quote]:
+    """The sentences that state something: no questions, no headings, no table's header row.
+
+    A file's name or a title by itself is one only where such a name is asked for.
+    """
+    asks_for_label = bool(_LABELS.search(question))
     for block in evidence:
         following = [text for _, _, text in block["sentences"][1:]] + [""]
         for (start, _, text), after in zip(block["sentences"], following, strict=True):
             is_header = text.startswith("|") and _TABLE_RULE.match(after)
-            if not (is_header or text.endswith(("?", "？", "؟")) or _HEADING.match(text)):
+            is_label = not asks_for_label and _is_label(text, block)
+            if not (is_header or is_label or text.endswith(("?", "？", "؟")) or _HEADING.match(text)):
                 yield Quote(block["n"], start, _as_quoted(text))
+
+
+def _is_label(text: str, block: EvidenceBlock) -> bool:
+    """Whether all that a sentence says is the name of a file, or that of its own document or heading."""
+    label = text.strip(" \t*_`-•\"'.:").casefold()
+    metadata = block["document"]["metadata"]
+    titles = {str(metadata.get(key) or "").casefold() for key in ("title", "file_name")}
+    titles |= {str(heading).casefold() for heading in metadata.get("headings") or []}
+    return label in titles or bool(_FILE_NAME.fullmatch(label))
 
 
 def _as_quoted(text: str) -> str:
