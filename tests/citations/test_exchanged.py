@@ -60,6 +60,7 @@ def test_a_short_answer_is_read_in_the_place_of_the_question_word(answer: str, e
         ("Stone opened the pier.", "Mira Stone opened the pier."),
         ("The Dutch built the fort.", "The Netherlands built the fort. Spain lost it."),
         ("Acme sells pumps.", "Bolt sells pumps. Acme sells pumps and fans."),
+        ("The Foxes became farmers of good wine.", "The Foxes who stayed in France became farmers of good wine."),
         ("Acme sells pumps.", "Acme began in 1950. Bolt also sells pumps."),
         ("President Stone opened the pier.", "Mira Stone, later President, opened the pier."),
     ],

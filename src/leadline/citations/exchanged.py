@@ -124,8 +124,12 @@ def _stands_beside_others(row: _Row, claim: _Read, beside: Mapping[str, Set[Besi
     Where the claim says little, only a preposition tells one word beside it from another.
     """
     told = len(claim.said) > _FEW or any(side == "before" and prepositions for side, prepositions, _ in row.beside)
-    at = [beside.get(word) for word in row.plain]
-    return told and bool(row.beside) and all(there is not None and row.beside.isdisjoint(there) for there in at)
+    return told and bool(row.beside) and all(_differs(row.beside, beside.get(word, frozenset())) for word in row.plain)
+
+
+def _differs(mine: Set[Beside], there: Set[Beside]) -> bool:
+    """Whether none of it stands there, though other words do on the same side: the Foxes who stayed resigned."""
+    return mine.isdisjoint(there) and {side for side, *_ in mine} <= {side for side, *_ in there}
 
 
 def _besides(places: Iterable[_Read]) -> Mapping[str, Set[Beside]]:
