@@ -5,7 +5,7 @@ import html
 import json
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -67,11 +67,18 @@ class SearchServer:
         return PageFetcher(**{"permitted": lambda address: address.is_loopback, "timeout_s": 5, **options})
 
 
+@contextmanager
+def running_search_server() -> Iterator[SearchServer]:
+    """A search engine that runs while the block does, on a free port."""
+    with running(_Handler) as http:
+        server = http.served = SearchServer(http.url)
+        yield server
+
+
 @pytest.fixture
 def search_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SearchServer]:
     """A search engine for one test; `ddgs` is pointed at it."""
-    with running(_Handler) as http:
-        server = http.served = SearchServer(http.url)
+    with running_search_server() as server:
         monkeypatch.setattr(Duckduckgo, "search_url", server.url)
         yield server
 
