@@ -154,4 +154,3 @@ def ask(page: Page, question: str, *, wait: bool = True) -> None:
 def ended(page: Page) -> None:
     """Waits until no run is on."""
     page.locator("#turns:not([data-running])").wait_for()
-    page.locator(".turn:last-child .after > *").first.wait_for()

@@ -89,25 +89,6 @@ def test_a_refused_question_says_why(page: Page) -> None:
     expect(page.locator(".turn h2")).to_have_text(QUESTION)
 
 
-def test_the_web_is_asked_only_after_a_yes(page: Page, site: Site) -> None:
-    """A run that wanted the web and had no consent shows what would be sent; only the button sends it."""
-    page.get_by_label("Web search").select_option("always")
-    with page.expect_request("**/chat") as first:
-        ask(page, QUESTION)
-    assert "web_consent" not in first.value.post_data_json
-    card = page.locator(".card.consent")
-    expect(card).to_contain_text("fairway")
-    with page.expect_request("**/chat") as second:
-        card.get_by_role("button", name="Search the web").click()
-    assert second.value.post_data_json["web_consent"] == "yes"
-    assert second.value.post_data_json["question"] == QUESTION
-    ended(page)
-    turn = page.locator(".turn:last-child")
-    turn.locator("summary").click()
-    expect(turn.locator(".steps")).to_contain_text("Sent to the web search")
-    expect(turn).to_contain_text("Without the web")  # no test may leave this machine
-
-
 RUN = "from leadline.cli import main; main()"
 
 

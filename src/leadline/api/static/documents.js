@@ -43,10 +43,11 @@ function draw(most, problem) {
 
 function line(source) {
   const label = clean(source.file_name);
-  const standing = { indexing: "being read in", failed: "failed" }[source.status];
+  const facts = [{ indexing: "being read in", failed: "failed" }[source.status] ?? count(source.chunks, "passage")];
+  if (source.notes?.length) facts.push(count(source.notes.length, "note"));
   const open = h("button", { type: "button", class: "open", click: () => showDocument(source) },
     h("span", { class: "label" }, name(source.file_name)),
-    h("span", { class: source.status === "failed" ? "problem" : "muted" }, standing ?? count(source.chunks, "passage")));
+    h("span", { class: source.status === "failed" ? "problem" : "muted" }, facts.join(" · ")));
   const remove = mayWrite() && h("button", { type: "button", class: "icon small", "aria-label": `Delete ${label}`, title: "Delete", click: () => ask(source) }, icon("trash"));
   return h("li", { "data-doc": source.doc_id, title: clean(source.uri ?? "") || null }, open, remove || "");
 }

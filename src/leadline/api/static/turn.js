@@ -204,6 +204,6 @@ export class Turn {
       ? h("button", { type: "button", class: "link", click: () => this.#does.showEvidence(result) }, `Evidence: ${count(rows, "passage")}`)
       : null;
     const by = result.status === "answered" && result.citations.length ? h("span", { class: "muted" }, writer(result.models?.llm)) : null;
-    this.#after.append(h("div", { class: "foot" }, by, evidence));
+    if (by || evidence) this.#after.append(h("div", { class: "foot" }, by, evidence));
   }
 }

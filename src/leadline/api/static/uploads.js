@@ -9,6 +9,8 @@ const SOON_MS = 400;
 const LATE_MS = 2500;
 const SLOWER = 1.3;
 const FINAL = new Set(["done", "partial", "failed"]);
+const SHOWN = 6; // files of a job that are named while it runs: those that need to be seen first
+const ORDER = ["failed", "running", "queued", "done", "unchanged"];
 const SAID = { queued: "waits", running: "being read in", unchanged: "was there already" };
 const followed = new Map(); // job id → its line
 
@@ -90,8 +92,14 @@ function draw(job, line) {
   line.replaceChildren(
     h("p", { class: "standing" }, ...what, items.length > 1 ? ` (${finished} of ${items.length})` : ""),
     h("progress", { max: items.length || 1, value: finished, "aria-label": "Files read in" }),
-    items.length > 1 ? h("ul", { class: "items" }, ...items.map(item)) : "",
+    items.length > 1 ? h("ul", { class: "items" }, ...some(items)) : "",
   );
+}
+
+function some(items) {
+  const sorted = [...items].sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
+  const rest = sorted.length - SHOWN;
+  return [...sorted.slice(0, SHOWN).map(item), rest > 0 ? h("li", { class: "muted" }, `and ${rest} more`) : null].filter(Boolean);
 }
 
 function item(each) {
@@ -103,12 +111,12 @@ function item(each) {
 
 function ended(job, line) {
   const bad = job.items.filter((each) => each.status === "failed");
-  const noted = job.items.filter((each) => each.status === "unchanged" || each.notes?.length);
+  const same = job.items.filter((each) => each.status === "unchanged");
   const good = job.items.length - bad.length;
   if (good) announce(good === 1 && job.items.length === 1 ? `${clean(job.items[0].file_name)} is read in.` : `${count(good, "file")} read in.`);
-  if (!bad.length && !noted.length) { line.remove(); return; }
+  if (!bad.length && !same.length) { line.remove(); return; }
   const lines = [...bad.map((each) => told(each, each.error || job.error || "It could not be read.", "problem")),
-    ...noted.map((each) => told(each, each.status === "unchanged" ? "was there already, unchanged." : each.notes.join(" "), "muted"))];
+    ...same.map((each) => told(each, "was there already, unchanged.", "muted"))];
   line.replaceChildren(h("ul", { class: "items" }, ...lines), dismiss(line));
   if (bad.length) announce(`${count(bad.length, "file")} could not be read.`);
 }
