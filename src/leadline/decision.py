@@ -13,12 +13,14 @@ from leadline.records import Action, Evidence, Flag, Grounding, Status
 class Remedies:
     """What can still be tried: `retry` with a changed query, width or source; `escalate` to the web.
 
-    `limits` names the spent budgets that took one of them away.
+    `limits` names the spent budgets that took one of them away. `unasked`: the web is left, but for a consent that
+    nobody is there to give.
     """
 
     retry: bool
     escalate: bool
     limits: tuple[str, ...] = ()
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 import uvicorn
+from tests.servers.chat_server import ChatServer, running_chat_server
 
 from leadline import Settings, ingest_paths, load_settings, open_library
 from leadline.api.app import create_app
@@ -46,7 +48,7 @@ def running_server(settings: Settings) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of a data folder with the examples in it."""
-    settings = load_settings(data_dir=tmp_path_factory.mktemp("api") / "data")
+    settings = load_settings(data_dir=tmp_path_factory.mktemp("api") / "data", rate_per_minute=10_000)
     asyncio.run(fill(settings))
     shutil.copytree(settings.data_dir, settings.data_dir.with_name("copy"))
     return settings
@@ -70,6 +72,37 @@ def client(address: str) -> Iterator[httpx.Client]:
     """A client of the server."""
     with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
         yield client
+
+
+@dataclass(frozen=True)
+class Written:
+    """A server whose answers are written by the scripted LLM `chat`, and its address."""
+
+    chat: ChatServer
+    url: str
+
+
+@pytest.fixture(scope="module")
+def written_server(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    """One for a file of tests. A stream of it is silent for a third of a second at most; it doesn't search again."""
+    folder = shutil.copytree(copied, tmp_path_factory.mktemp("written") / "data")
+    with running_chat_server() as chat:
+        run = {"llm": "openai/scripted", "web": "never", "max_retries": 0}
+        settings = load_settings(
+            data_dir=folder, llm_api_base=chat.url, llm_retries=0, heartbeat_s=1 / 3, llms=["openai/other"], run=run
+        )
+        with running_server(settings) as url:
+            yield Written(chat, url)
+
+
+@pytest.fixture
+def written(written_server: Written) -> Written:
+    """The same, with nothing left of the tests before."""
+    chat = written_server.chat
+    chat.requests.clear()
+    for happened in (chat.left, chat.asked):
+        happened.clear()
+    return written_server
 
 
 @pytest.fixture

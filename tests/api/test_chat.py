@@ -1,12 +1,17 @@
 """`POST /chat` over a real connection: a stream of events with one end, or the result alone."""
 
 import json
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from pydantic import TypeAdapter
 
+from leadline import Settings, load_settings
 from leadline.events import RunEvent
 
 QUESTION = "What does error E-217 mean?"
@@ -110,8 +115,64 @@ def test_a_bad_request_names_what_is_wrong(client: httpx.Client, body: Any, name
     assert set(error) == {"code", "message", "hint"}
 
 
-def test_an_unknown_collection_is_said(client: httpx.Client) -> None:
-    """The result of a run that could not search is an error with the code of what is missing."""
-    result = client.post("/chat", json={"question": "x?", "collection": "nope", "stream": False}).json()
-    assert result["status"] == "error"
-    assert result["error"]["code"] == "collection_unknown"
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_unknown_collection_is_not_there(client: httpx.Client, stream: bool) -> None:
+    """404 before anything is streamed, in the words that a token gets for a collection of others; no name is listed."""
+    response = client.post("/chat", json={"question": "x?", "collection": "nope", "stream": stream})
+    assert response.status_code == 404
+    error = response.json()["error"]
+    assert error == {"code": "collection_unknown", "message": "There is no collection nope.", "hint": ""}
+
+
+UNKNOWN = "What is the capital of France?"
+PARIS = ("France", "https://example.org/france", "Paris is the capital of France.")
+Serving = Callable[[Settings], AbstractContextManager[str]]
+
+
+@pytest.fixture
+def on_the_web(copied: Path, tmp_path: Path, serving: Serving, search_server: Any) -> Any:
+    """Serves the examples with settings for runs, beside a search engine that knows where Paris is."""
+    search_server.results = [PARIS]
+
+    def serve(**run: Any) -> AbstractContextManager[str]:
+        folder = shutil.copytree(copied, tmp_path / "data", dirs_exist_ok=True)
+        return serving(load_settings(data_dir=folder, web_pages=0, run=run))
+
+    return serve
+
+
+def test_the_web_is_asked_at_the_second_request(on_the_web: Any, search_server: Any) -> None:
+    """Without consent nothing leaves: the stream has the query that would have gone out. With `yes` that query goes."""
+    with on_the_web() as url, httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        events = [json.loads(frame["data"]) for frame in frames(client, {"question": UNKNOWN})]
+        consent = [event for event in events if event["type"] == "consent"]
+        assert [(event["query"], event["granted"]) for event in consent] == [(UNKNOWN, False)]
+        assert events[-1]["result"]["status"] == "abstained"
+        assert search_server.queries == []
+        again = frames(client, {"question": UNKNOWN, "web_consent": "yes"})
+        result = json.loads(again[-1]["data"])["result"]
+        assert search_server.queries == [consent[0]["query"]]
+        assert (result["status"], result["web_used"]) == ("answered", True)
+        assert result["citations"][0]["url"] == PARIS[1]
+        frames(client, {"question": f"{UNKNOWN} Tell me.", "web_consent": "no"})
+        assert len(search_server.queries) == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "asked"),
+    [
+        ({"web_consent": "no"}, {"web_consent": "yes", "web": "always"}),
+        ({"web": "never"}, {"web_consent": "yes", "web": "always"}),
+        ({"web_consent": "yes"}, {"web_consent": "no", "web": "always"}),
+        ({}, {"web": "always"}),
+    ],
+)
+def test_a_client_s_yes_opens_nothing_that_is_shut(
+    on_the_web: Any, search_server: Any, run: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    """Where server or client says no, or nobody says yes, not one byte goes to the search engine."""
+    with on_the_web(**run) as url:
+        body = {"question": UNKNOWN, "stream": False, **asked}
+        result = httpx.post(f"{url}/chat", json=body, timeout=60, trust_env=False).json()
+    assert result["status"] == "abstained"
+    assert not search_server.recorded

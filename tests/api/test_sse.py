@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from leadline.api.sse import HEARTBEAT, begin_stream, frame
+from leadline.api.sse import HEARTBEAT, begin_stream, frame, numbered
 from leadline.errors import ThreadBusy
 from leadline.events import FinalEvent, RunEvent, TokenEvent
 
@@ -27,7 +27,7 @@ async def test_quiet_times_are_filled_with_comments() -> None:
         await asyncio.sleep(0.25)
         yield FinalEvent(result={})
 
-    frames = [text async for text in await begin_stream(events(), heartbeat_s=0.05)]
+    frames = [text async for text in await begin_stream(events(), numbered(), heartbeat_s=0.05)]
     assert frames[0].startswith("event: token")
     assert frames[-1].startswith("event: final")
     assert set(frames[1:-1]) == {HEARTBEAT}
@@ -44,7 +44,7 @@ async def test_closing_the_stream_cancels_the_run() -> None:
         finally:
             ended.set()
 
-    stream = await begin_stream(events())
+    stream = await begin_stream(events(), numbered())
     await anext(stream)
     await stream.aclose()
     assert ended.is_set()
@@ -58,7 +58,7 @@ async def test_what_fails_before_the_first_event_is_raised() -> None:
         yield
 
     with pytest.raises(ThreadBusy):
-        await begin_stream(events())
+        await begin_stream(events(), numbered())
 
 
 async def test_time_outs_inside_the_run_belong_to_it() -> None:
@@ -69,4 +69,4 @@ async def test_time_outs_inside_the_run_belong_to_it() -> None:
             yield TokenEvent(text="a")
             yield FinalEvent(result={})
 
-    assert len([text async for text in await begin_stream(events())]) == 2
+    assert len([text async for text in await begin_stream(events(), numbered())]) == 2

@@ -11,9 +11,12 @@ from leadline.nodes.allowance import MAX_WIDTH, llm_allowed, remedies
 RUN: Any = {"started_at": 100.0, "query": "q", "width": 10, "retry_count": 0, "passes": []}
 
 
-def left(state: Any = None, *, web_reachable: bool = True, now: float = 101.0, **knobs: Any) -> Remedies:
+def left(
+    state: Any = None, *, web_reachable: bool = True, nobody: bool = False, now: float = 101.0, **knobs: Any
+) -> Remedies:
     """The remedies of a run in this state."""
-    return remedies({**RUN, **(state or {})}, RunContext(**knobs), web_reachable=web_reachable, now=now)
+    context = RunContext(**knobs)
+    return remedies({**RUN, **(state or {})}, context, web_reachable=web_reachable, now=now, nobody_to_ask=nobody)
 
 
 def test_a_fresh_run_has_both() -> None:
@@ -37,6 +40,22 @@ def test_a_fresh_run_has_both() -> None:
 def test_the_web_is_closed_by_policy_consent_use_or_budget(state: Any, knobs: Any, limits: Any) -> None:
     """Each of them takes escalating away, and nothing else; the budget is named only where it is what stands there."""
     assert left(state, **knobs) == Remedies(retry=True, escalate=False, limits=limits)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "unasked"),
+    [
+        ({}, True),
+        ({"now": 500.0}, True),
+        ({"web": "never"}, False),
+        ({"web_reachable": False}, False),
+        ({"budgets": Budgets(web_calls=0)}, False),
+    ],
+)
+def test_a_web_that_only_waits_for_a_yes_is_told_apart(knobs: Any, unasked: bool) -> None:
+    """Nobody can be asked, and all else allows it: the web is no remedy, but a yes would make it one."""
+    remedies = left(nobody=True, **knobs)
+    assert (remedies.escalate, remedies.unasked) == (False, unasked)
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,16 @@ def reflect(bench: Any) -> Any:
     """Runs the node with the real check, and no web unless it is said."""
     from leadline.citations import check_answer
 
-    async def run(state: Any, *, check: Any = check_answer, chat: Any = None, web: bool = False, **knobs: Any) -> Any:
+    async def run(state: Any, *, check: Any = check_answer, chat: Any = None, web: Any = False, **knobs: Any) -> Any:
         return await reflection(
             state,
             bench.runtime(**knobs),
             check=partial(check_draft, check=check, chat=opens(chat), sentence_scorer=None),
             chat=opens(chat),
             facts=facts,
-            left=lambda state, context: remedies(state, context, web_reachable=web, now=2.0),
+            left=lambda state, context: remedies(
+                state, context, web_reachable=bool(web), now=2.0, nobody_to_ask=web == "unasked"
+            ),
         )
 
     return run
@@ -179,6 +181,19 @@ async def test_abstaining_names_the_nearest_files(reflect: Any, drafted: Any, ap
     assert after["result"]["citations"] == []
     assert "a.md" in after["result"]["answer"]
     assert after["messages"][-1].text == after["result"]["answer"]
+
+
+async def test_an_abstention_that_a_yes_might_help_tells_the_query(
+    bench: Any, reflect: Any, drafted: Any, applied: Any
+) -> None:
+    """Nobody can be asked: what would have gone to the web is told, once, and only where there is no good answer."""
+    after = applied({}, await reflect(drafted("", logit=-1.0, retry_count=2), web="unasked"))
+    assert after["result"]["status"] == "abstained"
+    asked = [(event["query"], event["granted"]) for event in bench.of("consent")]
+    assert asked == [("What is the vault code?", False)]
+    after = applied({}, await reflect(drafted(), web="unasked"))
+    assert after["result"]["status"] == "answered"
+    assert len(bench.of("consent")) == 1
 
 
 async def test_a_check_that_breaks_is_unverified(bench: Any, reflect: Any, drafted: Any, applied: Any) -> None:

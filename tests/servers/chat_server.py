@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,7 +25,8 @@ class Reply:
 
     `end`: "done" sends the finish reason and the end mark; "silent" just ends the response; "close" cuts the
     connection; "error" sends an error object inside the stream; "hang" sends nothing more for `hang_s`. `thinking`
-    comes first, as reasoning beside the reply. A `status` other than 200 comes with `message` and `headers`.
+    comes first, as reasoning beside the reply. A `status` other than 200 comes with `message` and `headers`. With `cut`
+    a stream is sent in pieces of so many bytes, in the midst of characters too.
     """
 
     tokens: tuple[str, ...] = ()
@@ -37,6 +39,7 @@ class Reply:
     thinking: tuple[str, ...] = ()
     message: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    cut: int = 0
 
 
 def says(text: str, **options: Any) -> Reply:
@@ -53,7 +56,8 @@ class ChatServer:
     """`url` goes to api_base. A request takes the next of `replies`, the last one stays; `requests` has the bodies.
 
     With a `window` its list of models says how much the model reads; with `counts` it tells tokens, one a word. While
-    `loading` it says neither, with status 503.
+    `loading` it says neither, with status 503. `asked` is set by a request, `left` when a client went away in the
+    midst of a reply.
     """
 
     url: str
@@ -63,6 +67,8 @@ class ChatServer:
     replies: list[Reply | Responder] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
 
     def script(self, *replies: Reply | Responder) -> None:
         """Sets what comes next."""
@@ -71,19 +77,27 @@ class ChatServer:
     def next_reply(self, request: dict[str, Any]) -> Reply:
         """The reply to this request."""
         self.requests.append(request)
+        self.asked.set()
         if not self.replies:
             return Reply(status=500)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         return reply(request) if callable(reply) else reply
 
 
-@pytest.fixture
-def chat_server() -> Iterator[ChatServer]:
-    """A chat server for one test, on a free port."""
+@contextmanager
+def running_chat_server() -> Iterator[ChatServer]:
+    """A chat server that runs while the block does, on a free port."""
     with running(_Handler) as http:
         server = http.served = ChatServer(f"{http.url}/v1")
         yield server
         server.stopped.set()
+
+
+@pytest.fixture
+def chat_server() -> Iterator[ChatServer]:
+    """A chat server for one test."""
+    with running_chat_server() as server:
+        yield server
 
 
 class _Handler(Handler):
@@ -141,15 +155,15 @@ class _Handler(Handler):
         self.wfile.write(data)
 
     def _stream(self, chat: ChatServer, request: dict[str, Any], reply: Reply) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
         self.close_connection = True
         try:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
             self._events(chat, request, reply)
         except (BrokenPipeError, ConnectionResetError):
-            return  # the client went away, as some tests want
+            chat.left.set()  # the client went away, as some tests want
 
     def _events(self, chat: ChatServer, request: dict[str, Any], reply: Reply) -> None:
         def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -163,22 +177,27 @@ class _Handler(Handler):
             }
 
         for thought in reply.thinking:
-            self._event(chunk({"role": "assistant", "reasoning_content": thought}))
+            self._event(reply, chunk({"role": "assistant", "reasoning_content": thought}))
         for token in reply.tokens:
-            self._event(chunk({"role": "assistant", "content": token}))
+            self._event(reply, chunk({"role": "assistant", "content": token}))
             time.sleep(reply.pause_s)
         if reply.end == "error":
-            self._event({"error": {"message": "scripted error in the stream", "type": "server_error", "code": 500}})
+            self._event(
+                reply, {"error": {"message": "scripted error in the stream", "type": "server_error", "code": 500}}
+            )
         elif reply.end == "hang":
             chat.stopped.wait(reply.hang_s)
         elif reply.end == "close":
             self.connection.close()
         elif reply.end == "done":
-            self._event(chunk({}, reply.finish))
+            self._event(reply, chunk({}, reply.finish))
             if reply.usage is not None:
-                self._event({**self._body(request, reply, {}), "object": "chat.completion.chunk", "choices": []})
+                self._event(reply, {**self._body(request, reply, {}), "object": "chat.completion.chunk", "choices": []})
             self.wfile.write(b"data: [DONE]\n\n")
 
-    def _event(self, data: dict[str, Any]) -> None:
-        self.wfile.write(f"data: {json.dumps(data)}\n\n".encode())
-        self.wfile.flush()
+    def _event(self, reply: Reply, data: dict[str, Any]) -> None:
+        sent = f"data: {json.dumps(data, ensure_ascii=not reply.cut)}\n\n".encode()
+        step = reply.cut or len(sent)
+        for start in range(0, len(sent), step):
+            self.wfile.write(sent[start : start + step])
+            self.wfile.flush()

@@ -1,30 +1,27 @@
-"""What every way of asking over HTTP shares: whose collection it is, and when nobody waits for the answer any more."""
+"""Work that is waited for until it is done, or nobody waits any more."""
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
-from leadline.api.access import Caller
-from leadline.errors import CollectionUnknown
-from leadline.graph.run import App
 from leadline.state import Result
+
+T = TypeVar("T")
 
 CLIENT_GONE: Final = 499  # nobody reads it; named so that the access log tells it from an error
 POLL_S: Final = 0.25
 
 
-async def collection_for(app: App, who: Caller, named: str | None) -> str:
-    """The collection that is asked: the one that was named, else the server's.
-
-    Raises CollectionUnknown, in the same words for one that isn't there and for one that this caller may not see.
-    """
-    name = named or app.settings.run.collection
-    who.need(name)
-    if not app.library.is_open(name) and name not in await app.library.collections():
-        raise CollectionUnknown(f"There is no collection {name}.")
-    return name
+async def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Its result. Whoever waits may be cancelled again and again, as servers do; the work is cancelled once."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task})
+        return task.result()
+    finally:
+        task.cancel()
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result | None:

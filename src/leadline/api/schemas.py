@@ -1,31 +1,51 @@
 """What clients may send, and the shape of every error. Unknown keys are refused by name."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, WebPolicy
+from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, Settings, WebPolicy
+from leadline.errors import ConfigError
 
 THREAD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
 
 
-class ChatRequest(BaseModel):
-    """A question. What is left out comes from the server's settings."""
+class Choices(BaseModel):
+    """What a client may choose of a run beside its question. What is left out comes from the server's settings."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    web: WebPolicy | None = None
+    web_consent: Literal["yes", "no"] | None = Field(
+        None, description="yes: whoever asks has seen the query that goes out. What the server forbids stays forbidden."
+    )
+    filters: dict[str, Any] | None = Field(None, description="Portable filter over chunk fields.")
+    llm: str | None = Field(None, min_length=1, max_length=200, description="One of those that the server offers.")
+
+    def context(self, settings: Settings, collection: str) -> RunContext:
+        """The knobs of this run: the server's defaults, with what the client chose first.
+
+        Raises ConfigError for an LLM that the server doesn't offer.
+        """
+        run = settings.run
+        offered = {*settings.llms, run.llm}
+        if self.llm is not None and self.llm not in offered:
+            names = ", ".join(sorted(name for name in offered if name)) or "none"
+            raise ConfigError(f"The LLM {self.llm} is not offered here.", hint=f"Offered: {names}.")
+        chosen = self.model_dump(include={"web", "web_consent", "filters", "llm"}, exclude_none=True)
+        # What a server never does by itself it doesn't do at a client's word either.
+        if self.web_consent == "yes" and (run.web_consent == "no" or run.web == "never"):
+            del chosen["web_consent"]
+        return run.model_copy(update={**chosen, "collection": collection})
+
+
+class ChatRequest(Choices):
+    """A question."""
 
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
     thread_id: str | None = Field(None, pattern=THREAD_PATTERN, description="Continues (or begins) a conversation.")
     collection: str | None = Field(None, pattern=COLLECTION_PATTERN)
-    web: WebPolicy | None = None
-    filters: dict[str, Any] | None = Field(None, description="Portable filter over chunk fields.")
-    llm: str | None = Field(None, min_length=1, max_length=200, description="local, or a LiteLLM model string.")
     stream: bool = Field(True, description="Server-sent events; false: one JSON object at the end.")
-
-    def context(self, defaults: RunContext) -> RunContext:
-        """The knobs of this run: the server's defaults, with what the client named first."""
-        named = self.model_dump(include={"collection", "web", "filters", "llm"}, exclude_none=True)
-        return defaults.model_copy(update=named)
 
 
 class ErrorBody(BaseModel):

@@ -74,9 +74,9 @@ class Dependencies:
 
     def left(self, state: RAGState, context: RunContext) -> Remedies:
         """What a run can still try, now."""
-        somebody_to_ask = self.consent(context) is not None or context.web_consent != "ask"
-        reachable = self.search is not None and somebody_to_ask
-        return remedies(state, context, web_reachable=reachable, now=time.time())
+        nobody = self.consent(context) is None and context.web_consent == "ask"
+        reachable = self.search is not None
+        return remedies(state, context, web_reachable=reachable, nobody_to_ask=nobody, now=time.time())
 
     def consent(self, context: RunContext) -> AskConsent | None:
         """What asks for consent to a web search in such a run; None: nobody can be asked."""

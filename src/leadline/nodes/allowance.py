@@ -71,19 +71,25 @@ def drafted_before(state: RAGState) -> bool:
     return bool(drafted) and drafted == {document["metadata"]["chunk_id"] for document in state.get("context", [])}
 
 
-def remedies(state: RAGState, context: RunContext, *, web_reachable: bool, now: float) -> Remedies:
+def remedies(
+    state: RAGState, context: RunContext, *, web_reachable: bool, now: float, nobody_to_ask: bool = False
+) -> Remedies:
     """What is left to try, and which spent budgets took something away that would be.
 
     A retry needs a retry left and a search not made yet. Every retry is a wider search, so that none repeats one even
     where its query could not be changed; at the limit of the width, with nothing new to ask, there is no retry.
     Escalating needs the web's permission and that it wasn't tried in this run; `web_reachable` says that there is a
-    client and, where consent is `ask`, somebody to ask.
+    client, `nobody_to_ask` that a consent is needed which nobody can give.
     """
     same_but_wider = Pass(query=state.get("query", ""), width=wider(state, context), sources=["documents"])
     retry = state.get("retry_count", 0) < context.max_retries and is_new(state, same_but_wider)
     untried = web_reachable and not web_tried(state) and web_wanted(state, context)
-    escalate = untried and web_allowed(state, context)
-    limits = ("web_calls",) if untried and not escalate else ()
-    if seconds_left(state, context.budgets, now):
-        return Remedies(retry=retry, escalate=escalate, limits=limits)
-    return Remedies(retry=False, escalate=False, limits=(*limits, "seconds") if retry or escalate else limits)
+    if nobody_to_ask:
+        escalate, limits, unasked = False, (), untried and web_allowed(state, context)
+    else:
+        escalate, unasked = untried and web_allowed(state, context), False
+        limits = ("web_calls",) if untried and not escalate else ()
+    if not seconds_left(state, context.budgets, now):
+        limits = (*limits, "seconds") if retry or escalate else limits
+        retry = escalate = False
+    return Remedies(retry=retry, escalate=escalate, limits=limits, unasked=unasked)

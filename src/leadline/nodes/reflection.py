@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from leadline.citations.unchecked import unchecked_citations
 from leadline.config import RunContext
 from leadline.decision import Decision, Remedies, decide, told
-from leadline.events import CitationEvent, EscalateEvent, RetractEvent
+from leadline.events import CitationEvent, ConsentEvent, EscalateEvent, RetractEvent
 from leadline.nodes.allowance import drafted_before
 from leadline.nodes.asking import OpenChat
 from leadline.nodes.checking import CheckDraft
@@ -60,6 +60,8 @@ async def reflection(
     elif decision.action == "escalate":
         update = _escalate(state, runtime, decision)
     else:
+        if remedies.unasked and _is_short(decision):
+            emit(runtime, ConsentEvent(query=outgoing_query(state), granted=False))
         limits = _limits(state, decision, remedies)
         decision = replace(decision, reason=f"{decision.reason}{told(limits)}")
         degraded = [*degraded, *decision.degraded]
@@ -150,8 +152,12 @@ async def _checked(state: RAGState, runtime: Runtime[RunContext], check: CheckDr
 
 def _limits(state: RAGState, decision: Decision, remedies: Remedies) -> list[str]:
     """The budgets that kept the run from a call, or from a remedy where it ends without a good answer."""
-    short = decision.status == "abstained" or "weak_evidence" in decision.flags
-    return merge_unique(state.get("limits", []), list(remedies.limits) if short else [])
+    return merge_unique(state.get("limits", []), list(remedies.limits) if _is_short(decision) else [])
+
+
+def _is_short(decision: Decision) -> bool:
+    """Whether the run ends without a good answer."""
+    return decision.status == "abstained" or "weak_evidence" in decision.flags
 
 
 def _of_earlier_draft(state: RAGState) -> Grounding:
