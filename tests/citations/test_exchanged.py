@@ -61,6 +61,8 @@ def test_a_short_answer_is_read_in_the_place_of_the_question_word(answer: str, e
         ("The Dutch built the fort.", "The Netherlands built the fort. Spain lost it."),
         ("Acme sells pumps.", "Bolt sells pumps. Acme sells pumps and fans."),
         ("The Foxes became farmers of good wine.", "The Foxes who stayed in France became farmers of good wine."),
+        ("Fox described a pump in 1629.", "A pump was described by Hale in 1551 and by Fox in 1629."),
+        ("Fox translated the national hymn.", "Mira Hale sang the national hymn, while Fox gave the translation."),
         ("Acme sells pumps.", "Acme began in 1950. Bolt also sells pumps."),
         ("President Stone opened the pier.", "Mira Stone, later President, opened the pier."),
     ],

@@ -23,7 +23,8 @@ _ROOT = 5
 _FEW = 2
 _SMALL = 4  # small words between a name and the word beside it, at most
 _ASIDE = 13  # tokens of an aside: Dana Fox, the head of the board, resigned
-_TRIED = 3  # names in one place that are looked at
+_TRIED = 3  # names in one place that are looked at, and places
+_NAMED = 24  # names of a sentence that are looked at; what has more of them lists them
 _APART = 80  # characters between two names of one thing: Samuel Clemens, known as Mark Twain
 _PREPOSITIONS = frozenset(
     "of in on at by to from with for into between against over under through during after before about".split()
@@ -33,6 +34,7 @@ _PRONOUNS = frozenset(
     "he she it they we his her its their him them this these those who which whom whose that there and or".split()
 )
 _OBJECTS = frozenset(["it", "him", "them"])
+_CLAUSES = _PRONOUNS - {"who", "and"} | {";", ":", "while", "whereas", "but", "although", "though"}
 _DETERMINERS = frozenset("the this that these those his her its their a an another".split())
 _JOINTS = frozenset([",", "and", "or", "&", "the", "of"])
 _OTHERS_TOO = frozenset(["also", "too", "another"])
@@ -108,7 +110,7 @@ def exchanged_name(sentence: str, *texts: str) -> str:
     best = [place for place, share in zip(there, lacking, strict=True) if share == least]
     like = [place for place, share in zip(there, lacking, strict=True) if share <= MAX_LACKING]
     near, beside = Mentions(*(place.text for place in like)), _besides(like)
-    for row in claim.rows if asked is None else claim.rows[:1]:
+    for row in claim.rows[:_NAMED] if asked is None else claim.rows[:1]:
         has = [near.has(name) for name in row.names]
         elsewhere = least == 0 and all(has) and _stands_beside_others(row, claim, beside)
         if (elsewhere or not any(has)) and _exchanged(row, claim, best, there):
@@ -161,11 +163,11 @@ def _both_open(row: _Row, other: _Row, place: _Read) -> bool:
     """Whether both open their sentence, and the claim's verb stands further behind, no other having come between."""
     if row.at > 1 or other.at > 1:
         return False
-    verb = next((stem for side, before, stem in row.beside if side == "behind" and not before), "")
-    for token in place.tokens[other.at + len(other.words) :] if verb else ():
-        if token.casefold() in _PRONOUNS - {"who", "and"} or token in (";", ":"):
+    verbs = {stem for side, prepositions, stem in row.beside if side == "behind" and not prepositions}
+    for token in place.tokens[other.at + len(other.words) :] if verbs else ():
+        if token.casefold() in _CLAUSES or (token[0].isupper() and _plain(token) in row.plain):
             return False
-        if _has_content(token) and _stem(token) == verb:
+        if _has_content(token) and _stem(token) in verbs:
             return True
     return False
 
@@ -186,7 +188,7 @@ def _put_together(row: _Row, claim: _Read, best: Sequence[_Read], there: Sequenc
     if not _TITLES.isdisjoint(row.plain):
         return False
     own = _mentions(claim.text)
-    for place in best:
+    for place in best[:_TRIED]:
         here = _mentions(place.text)
         half = {word for word, name in zip(row.plain, row.names, strict=True) if here.has(name)}
         rest = set(row.plain) - half
@@ -236,7 +238,8 @@ def _joined(tokens: Sequence[str], rows: Iterable[_Row]) -> tuple[_Row, ...]:
     lists: list[list[_Row]] = []
     for row in rows:
         end = lists[-1][-1].at + len(lists[-1][-1].words) if lists else 0
-        if lists and _JOINTS.issuperset(token.casefold() for token in tokens[end : row.at]):
+        between = [token.casefold() for token in tokens[end : row.at]]
+        if lists and (_JOINTS.issuperset(between) or (between[-2:-1] == ["and"] and between[-1] in _PREPOSITIONS)):
             lists[-1].append(row)
         else:
             lists.append([row])
