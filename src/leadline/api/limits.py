@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Final
 
 from fastapi import HTTPException
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -54,7 +54,7 @@ class Limits:
             return
         self._running[name] += 1
         try:
-            await self.app(scope, body.receive, send)
+            await self.app(scope, body.receive, body.closing(send))
         finally:
             self._running[name] -= 1
             if not self._running[name]:
@@ -102,6 +102,16 @@ class BoundedBody:
             if self._left < 0:
                 raise HTTPException(413, self._refusal, CLOSE)
         return message
+
+    def closing(self, send: Send) -> Send:
+        """`send`, but an answer that is given before all of the body has come ends the connection: nobody reads on."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and not self._whole:
+                MutableHeaders(raw=message["headers"]).update(CLOSE)
+            await send(message)
+
+        return sending
 
 
 def _too_large(refusal: str) -> Response:
