@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from langgraph.types import interrupt
 
+from leadline.nodes.asking import MAX_LINE_CHARS
+
 YES: Final = frozenset({"yes", "y", "approve", "ok", "true"})
 NO: Final = frozenset({"no", "n", "deny", "reject", "false"})
 ANSWERS: Final = '{"approve": true}, {"approve": false}, or {"query": "…"} to search for that instead.'
@@ -74,6 +76,6 @@ def _read_fields(said: Mapping[str, Any]) -> Answer | None:
     if not said or set(said) - {"approve", "query"} or not isinstance(approved, bool) or not isinstance(query, str):
         return None
     query = query.strip()
-    if "query" in said and not query:
-        return None if approved else Answer(False)
+    if ("query" in said and approved and not query) or len(query) > MAX_LINE_CHARS:
+        return None
     return Answer(approved, query)
