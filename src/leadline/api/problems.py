@@ -3,11 +3,13 @@
 import logging
 import traceback
 from collections.abc import Mapping
+from http import HTTPStatus
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leadline.api.access import caller_of
@@ -46,6 +48,7 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (ModelUnavailable, 503),
 )
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 MAX_PROBLEMS = 10
 MAX_PROBLEM_CHARS = 200
 
@@ -53,6 +56,17 @@ MAX_PROBLEM_CHARS = 200
 def status_of(error: LeadlineError) -> int:
     """The HTTP status of an error."""
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+
+
+def status_of_code(code: str) -> int:
+    """The HTTP status of an error that is known by its code only, as in a result."""
+    kinds = [LeadlineError]
+    while kinds:
+        kind = kinds.pop()
+        if kind.code == code:
+            return next((status for known, status in STATUSES if issubclass(kind, known)), 500)
+        kinds += kind.__subclasses__()
+    return 500
 
 
 def problem(
@@ -118,16 +132,30 @@ async def _known(request: Request, error: LeadlineError) -> JSONResponse:
 
 
 async def _invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    return problem(422, "invalid_request", what_is_wrong(error), "The allowed fields are in /openapi.json.")
+
+
+def what_is_wrong(error: RequestValidationError) -> str:
+    """Each field that is wrong and why, in one sentence of bounded length."""
     wrong = error.errors()
     found = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}"[:MAX_PROBLEM_CHARS] for e in wrong]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
-    message = f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
-    return problem(422, "invalid_request", message, "The allowed fields are in /openapi.json.")
+    return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
 
 
-async def _http(_request: Request, error: HTTPException) -> JSONResponse:
+async def _http(request: Request, error: HTTPException) -> JSONResponse:
     code = CODES.get(error.status_code, f"http_{error.status_code}")
-    return problem(error.status_code, code, str(error.detail), headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_methods(request))  # the framework names those of one of the routes only
+    return problem(error.status_code, code, str(error.detail), headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """What this address can be asked for."""
+    scopes = {method: {**request.scope, "method": method} for method in METHODS}
+    routes = request.app.routes
+    return [m for m, scope in scopes.items() if any(route.matches(scope)[0] is Match.FULL for route in routes)]
 
 
 def _path(scope: Scope) -> str:
