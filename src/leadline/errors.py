@@ -45,7 +45,7 @@ LeadlineError
 from leadline.records import Usage
 
 
-class LeadlineError(Exception):
+class LeadlineError(RuntimeError):  # LangGraph's server passes on what the errors of Python's own say, no others
     """What went wrong and where; `hint` says what to do next (may be empty)."""
 
     code = "error"

@@ -90,6 +90,7 @@ class RAGState(TypedDict, total=False):
 
     messages: Annotated[list[AnyMessage], add_messages]
     question: str
+    last_question: str  # as the planner wrote it: what still stands there isn't given anew
     question_from: list[Origin]  # what its words may come from beside the person: earlier answers' documents
     redacted: bool  # whether this run has taken earlier answers out of the conversation
     route: Route

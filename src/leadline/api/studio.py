@@ -10,7 +10,9 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Mount
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from leadline.api.app import create_app
@@ -36,6 +38,10 @@ class _Mounted:
 _mounted = _Mounted()
 
 
+async def _to_page(_request: Request) -> RedirectResponse:
+    return RedirectResponse(f"{PREFIX}/")
+
+
 @asynccontextmanager
 async def _lifespan(_app: Starlette) -> AsyncIterator[None]:
     async with open_installation() as (settings, library):
@@ -46,7 +52,7 @@ async def _lifespan(_app: Starlette) -> AsyncIterator[None]:
 
 
 app = Starlette(
-    routes=[Mount(PREFIX, app=_mounted)],
+    routes=[Route(PREFIX, _to_page), Mount(PREFIX, app=_mounted)],
     lifespan=_lifespan,
     middleware=[Middleware(KnownHosts, origins=[STUDIO])],
 )

@@ -67,13 +67,15 @@ async def planner(
     if messages == before:  # the question came without a message
         fresh["messages"] = [*earlier.removed, HumanMessage(asked)]
     if small_talk(asked):
-        return {**fresh, "question": asked, "query": asked, "queries": [asked], "route": "direct", "passes": []}
+        fresh |= {"question": asked, "last_question": asked}
+        return {**fresh, "query": asked, "queries": [asked], "route": "direct", "passes": []}
     question = await _standalone(asked, earlier, runtime, chat)
     context = runtime.context
     sources = ["documents", "web"] if context.web == "always" else ["documents"]
     return {
         **fresh,
         "question": question.text,
+        "last_question": question.text,
         "question_from": question.made_from,
         "query": question.text,
         "queries": [question.text],
@@ -98,8 +100,9 @@ def refuse_too_long(question: str) -> None:
 def _asked(state: RAGState) -> str:
     """The question of this run: one that was given with this call, else the last message of the person."""
     messages, given = state.get("messages", []), state.get("question", "")
-    left_over = state["result"]["question"] if "result" in state else ""
-    if messages and isinstance(messages[-1], HumanMessage) and given in ("", left_over):
+    answered = state["result"]["question"] if "result" in state else ""
+    left_over = ("", answered, state.get("last_question", ""))  # the last run may have ended without an answer
+    if messages and isinstance(messages[-1], HumanMessage) and given in left_over:
         return messages[-1].text.strip()
     return given.strip()
 

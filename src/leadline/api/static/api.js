@@ -31,7 +31,7 @@ export async function request(path, { method = "GET", json, body, signal } = {})
   if (json !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
-    response = await fetch(path, { method, headers, body: json === undefined ? body : JSON.stringify(json), signal });
+    response = await fetch(`.${path}`, { method, headers, body: json === undefined ? body : JSON.stringify(json), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "unreachable", "The server can't be reached.", "See if it is still running, then try again.");
