@@ -84,11 +84,9 @@ def remedies(
     same_but_wider = Pass(query=state.get("query", ""), width=wider(state, context), sources=["documents"])
     retry = state.get("retry_count", 0) < context.max_retries and is_new(state, same_but_wider)
     untried = web_reachable and not web_tried(state) and web_wanted(state, context)
-    if nobody_to_ask:
-        escalate, limits, unasked = False, (), untried and web_allowed(state, context)
-    else:
-        escalate, unasked = untried and web_allowed(state, context), False
-        limits = ("web_calls",) if untried and not escalate else ()
+    allowed = untried and web_allowed(state, context)
+    escalate, unasked = allowed and not nobody_to_ask, allowed and nobody_to_ask
+    limits: tuple[str, ...] = ("web_calls",) if untried and not allowed and not nobody_to_ask else ()
     if not seconds_left(state, context.budgets, now):
         limits = (*limits, "seconds") if retry or escalate else limits
         retry = escalate = False
