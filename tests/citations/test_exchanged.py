@@ -15,7 +15,8 @@ from leadline.citations.exchanged import exchanged_name
 
 PIER = (
     "Tom Hale opened the pier in 1921. Mira Stone, the harbour master, closed it in 1950. The storm of 1953 broke it. "
-    "Dana Fox, the head of the board, resigned after the fire. She was born in Bergen and died in Oslo."
+    "The pilot, Otto Lind, left in 1960. Dana Fox, the head of the board, resigned after the fire. "
+    "She was born in Bergen and died in Oslo."
 )
 OTHER = "Mira Stone came from Bergen. The pier is old."
 
@@ -33,6 +34,7 @@ def grounding(sentence: str, question: str = "Who did it?") -> str:
         ("Mira Stone closed the pier in 1950.", "Tom Hale closed the pier in 1950."),
         ("Dana Fox resigned after the fire.", "Mira Stone resigned after the fire."),
         ("Dana Fox resigned.", "Tom Hale resigned."),
+        ("Otto Lind left in 1960.", "Tom Hale left in 1960."),
         ("Dana Fox was born in Bergen.", "Dana Fox was born in Oslo."),
         ("Tom Hale opened the pier in 1921.", "Tom Fox opened the pier in 1921."),
     ],

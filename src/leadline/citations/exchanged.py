@@ -227,7 +227,7 @@ def _rows(tokens: Sequence[str], known: dict[str, Name]) -> Iterator[_Row]:
             end += 1
         if end > at:
             words = tuple(tokens[at:end])
-            beside = frozenset([*_behind(tokens, end, is_name), *_before(tokens, at, is_name)])
+            beside = frozenset([*_behind(tokens, at, end, is_name), *_before(tokens, at, is_name)])
             determined = at > 0 and tokens[at - 1].casefold() in _DETERMINERS
             yield _Row(at, words, tuple(known[_plain(word)] for word in words), beside, determined)
         at = max(end, at + 1)
@@ -247,11 +247,13 @@ def _joined(tokens: Sequence[str], rows: Iterable[_Row]) -> tuple[_Row, ...]:
     return tuple(replace(row, beside=beside) for group, beside in zip(lists, every, strict=True) for row in group)
 
 
-def _behind(tokens: Sequence[str], end: int, is_name: Sequence[bool]) -> Iterator[Beside]:
-    """The word behind, also behind small words (was born) and behind an aside: Dana Fox, the head, resigned."""
+def _behind(tokens: Sequence[str], at: int, end: int, is_name: Sequence[bool]) -> Iterator[Beside]:
+    """The word behind, also behind small words (was born), or an aside; the name may be one: the head, Fox, resigned."""
     closes = {",": ",", "(": ")"}.get(tokens[end]) if end < len(tokens) else None
     aside = tokens[end + 1 : end + _ASIDE]
     starts = [end, end + 2 + aside.index(closes)] if closes in aside else [end]
+    if at > 0 and end < len(tokens) and tokens[at - 1] == tokens[end] == ",":
+        starts.append(end + 1)
     for start in starts:
         yield from _first(tokens, range(start, len(tokens)), is_name, "behind")
 
