@@ -3,10 +3,11 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from leadline.api.access import Who
+from leadline.api.access import Caller, Who
 from leadline.api.jobs import Id
 from leadline.drafts import WebPassage
 from leadline.errors import PassageUnknown
+from leadline.knowledge import Library
 from leadline.knowledge.documents import Passage, find_passage, find_web_passage
 
 router = APIRouter(tags=["documents"])
@@ -37,7 +38,11 @@ class Chunk(BaseModel):
 @router.get("/chunks/{chunk_id}")
 async def chunk(request: Request, who: Who, chunk_id: Id) -> Chunk:
     """The passage with this id, for as long as its document, or the search that found it, is kept."""
-    library = request.app.state.leadline.library
+    return await find_chunk(request.app.state.leadline.library, who, chunk_id)
+
+
+async def find_chunk(library: Library, who: Caller, chunk_id: str) -> Chunk:
+    """The passage with this id, if it is there for this caller. Raises PassageUnknown, StoreError."""
     found = await find_passage(library, chunk_id)
     if found is not None and found.text is not None and who.sees(found.place.collection):
         return _of_document(found, found.text)

@@ -22,6 +22,7 @@ from leadline.cli.evaluation import WHERE
 from leadline.cli.explain import explain
 from leadline.cli.ingest import ingest
 from leadline.cli.library import ls, rm, stats, verify
+from leadline.cli.mcp import mcp
 from leadline.cli.models import fetch
 from leadline.cli.reindex import reindex
 from leadline.cli.replay import replay
@@ -34,7 +35,7 @@ from leadline.errors import ConfigError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(ingest, ask, search, explain, replay),
-    *(ls, rm, verify, reindex, stats, calibrate, serve),
+    *(ls, rm, verify, reindex, stats, calibrate, serve, mcp),
 )
 EXIT_CODES = (
     "Exit codes: 0 done or answered, 1 error or interrupted, 2 bad usage, 3 some files failed, 4 no answer found, "

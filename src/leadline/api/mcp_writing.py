@@ -1,0 +1,115 @@
+"""The tools of the MCP server that change documents: only there where the user has allowed it.
+
+Files are read from folders that the user has opened, and from nowhere else.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from leadline.config import COLLECTION_PATTERN
+from leadline.errors import ConfigError, DocumentUnknown, IngestError, StoreError
+from leadline.graph.run import App
+from leadline.ingest.pipeline import File, FileRow, ingest_files
+from leadline.ingest.uploads import clean_name
+from leadline.knowledge import KnowledgeBase, documents
+
+CollectionName = Annotated[
+    str | None, Field(pattern=COLLECTION_PATTERN, description="Collection; left out: that of the settings.")
+]
+
+
+class Added(BaseModel):
+    """What became of a document that was put in: `added`, `replaced` or `unchanged`."""
+
+    doc_id: str
+    file_name: str
+    status: str
+    chunks: int
+    notes: list[str]
+
+
+class Removed(BaseModel):
+    """A document that was deleted, and in how many conversations answers made from it went with it."""
+
+    doc_id: str
+    file_name: str
+    chunks: int
+    conversations: int
+
+
+class WritingTools:
+    """The tools that change the documents. Each raises LeadlineError."""
+
+    def __init__(self, app: App, folders: Sequence[Path]) -> None:
+        self._app = app
+        self._folders = [folder.resolve() for folder in folders]
+
+    async def add_document(
+        self,
+        name: Annotated[str | None, Field(description="Name with a suffix such as .md, for `text`.")] = None,
+        text: Annotated[str | None, Field(description="The document's text.")] = None,
+        path: Annotated[str | None, Field(description="Instead: a file in a folder that the user has opened.")] = None,
+        collection: CollectionName = None,
+    ) -> Added:
+        """Put a document in: a text under a name, or a file. One of that name in the collection is replaced."""
+        base = await self._app.library.collection(collection or self._app.settings.run.collection, create=True)
+        if path is not None and text is None and name is None:
+            row = await self._taken_in(base, await asyncio.to_thread(self._opened, path))
+        elif text is not None and name is not None and path is None:
+            with tempfile.TemporaryDirectory(prefix="leadline-") as folder:
+                file = File(Path(folder) / "text", clean_name(name), "")
+                await asyncio.to_thread(file.path.write_text, text, encoding="utf-8", errors="surrogatepass")
+                row = await self._taken_in(base, file)
+        else:
+            raise ConfigError("A document is a `name` with its `text`, or a `path`.")
+        if row.status == "replaced":
+            await self._app.forget_deleted()
+        notes = [*row.notes, *([f"same content as {row.copy_of}"] if row.copy_of else [])]
+        return Added(
+            doc_id=row.doc_id or "", file_name=row.file_name, status=row.status, chunks=row.chunks, notes=notes
+        )
+
+    async def delete_document(
+        self,
+        document: Annotated[str, Field(min_length=1, description="Its doc_id, or its whole name or URI.")],
+        collection: CollectionName = None,
+    ) -> Removed:
+        """Delete a document, and with it the stored answers made from it."""
+        name = collection or self._app.settings.run.collection
+        view = _only_one(await documents.list_documents(self._app.library, name), document)
+        report = await documents.remove_document(self._app.library, view)
+        conversations = await self._app.forget_deleted()
+        return Removed(doc_id=view.doc_id, file_name=view.file_name, chunks=report.chunks, conversations=conversations)
+
+    def _opened(self, path: str) -> File:
+        """The file, if the user has opened its folder. Links are followed first."""
+        wanted = Path(path).resolve()
+        if not any(wanted.is_relative_to(folder) for folder in self._folders):
+            opened = ", ".join(map(str, self._folders)) or "none; `leadline mcp --allow-write --add-from DIR` opens one"
+            raise ConfigError(f"{path} is in no folder that may be read from.", hint=f"Open folders: {opened}.")
+        if not wanted.is_file():
+            raise ConfigError(f"There is no file {path}.")
+        return File(wanted, wanted.name, "")
+
+    async def _taken_in(self, base: KnowledgeBase, file: File) -> FileRow:
+        [row] = [row async for row in ingest_files(base, [file], self._app.settings)]
+        if row.error is not None:
+            raise IngestError(row.error)
+        return row
+
+
+def _only_one(listed: Sequence[documents.DocumentView], wanted: str) -> documents.DocumentView:
+    """The document with this id, else with this URI or name. Raises DocumentUnknown, StoreError for several."""
+    found = [view for view in listed if view.doc_id == wanted]
+    found = found or [view for view in listed if wanted in (view.uri, view.file_name)]
+    if not found:
+        raise DocumentUnknown(f"There is no document {wanted!r}.", hint="list_documents lists what is there.")
+    if len(found) > 1:
+        ids = ", ".join(f"{view.doc_id} ({view.uri})" for view in found)
+        raise StoreError(f"{len(found)} documents are called {wanted!r}.", hint=f"Give the id of one: {ids}.")
+    return found[0]

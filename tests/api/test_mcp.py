@@ -1,0 +1,257 @@
+"""`leadline mcp` with the SDK's own client over real pipes: tools, schemas, errors, and a clean standard output."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from tests.servers.chat_server import Reply
+
+PROGRAM = str(Path(sys.executable).with_name("leadline"))
+QUESTION = "What is the bollard pull of the tug Anvil?"
+READING = {"search", "ask", "list_documents", "get_passage"}
+WRITING = {"add_document", "delete_document"}
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    """The command line of the server."""
+    return [PROGRAM, "mcp", "--data-dir", str(folder), *words]
+
+
+@asynccontextmanager
+async def served(folder: Path, *words: str, **env: str) -> AsyncIterator[Client]:
+    """A client of a server process of its own."""
+    program, *rest = command(folder, *words)
+    parameters = StdioServerParameters(command=program, args=rest, env={"PATH": os.environ["PATH"], **env})
+    async with Client(parameters) as client:
+        yield client
+
+
+async def call(client: Client, tool: str, /, **arguments: Any) -> Any:
+    """What a tool gives, as data; its text is there too."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    assert result.content[0].text  # type: ignore[union-attr]
+    return result.structured_content
+
+
+async def fault(client: Client, tool: str, /, **arguments: Any) -> str:
+    """What a tool says that can't do what was asked."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return str(result.content[0].text)  # type: ignore[union-attr]
+
+
+async def test_the_documents_are_searched_asked_listed_and_read(copied: Path, tmp_path: Path) -> None:
+    """The four tools together, as an agent uses them: each has a schema for what it gives, and only reads."""
+    async with served(shutil.copytree(copied, tmp_path / "data")) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == READING
+        for tool in tools.values():
+            assert tool.description
+            assert tool.output_schema
+            assert tool.output_schema["type"] == "object"
+            assert tool.annotations
+            assert tool.annotations.read_only_hint
+        listed = await call(client, "list_documents")
+        assert "pilotage-directions.md" in {each["file_name"] for each in listed["documents"]}
+        assert {each["status"] for each in listed["documents"]} == {"ready"}
+        found = await call(client, "search", query=QUESTION, top_k=3)
+        assert len(found["passages"]) == 3
+        best = found["passages"][0]
+        assert "32 tonnes" in best["text"]
+        read = await call(client, "get_passage", chunk_id=best["chunk_id"])
+        assert (read["text"], read["file_name"]) == (best["text"], "pilotage-directions.md")
+        assert "next" in read
+        answered = await client.call_tool("ask", {"question": QUESTION})
+        result: Any = answered.structured_content
+        assert result["status"] == "answered"
+        assert {citation["file_name"] for citation in result["citations"]} == {"pilotage-directions.md"}
+        said = answered.content[0].text  # type: ignore[union-attr]
+        assert said.startswith(result["answer"])
+        assert f"[1] pilotage-directions.md (chunk_id {result['citations'][0]['chunk_id']})" in said
+        abstained = await call(client, "ask", question="Who won the football world cup in 1990?")
+        assert (abstained["status"], abstained["web_used"]) == ("abstained", False)
+
+
+async def test_the_steps_of_a_run_are_told(copied: Path, tmp_path: Path) -> None:
+    """Whoever asks for progress hears the name of each step as it begins."""
+    steps: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(message)
+
+    async with served(shutil.copytree(copied, tmp_path / "data")) as client:
+        await client.call_tool("ask", {"question": QUESTION}, progress_callback=hear)
+    assert steps[0] == "planner"
+    assert {"hybrid", "reranker", "reasoning", "reflection"} <= set(steps)
+
+
+async def test_errors_say_what_to_do(copied: Path, tmp_path: Path) -> None:
+    """What isn't there, and arguments that aren't right, are errors of the tool with words; the server goes on."""
+    async with served(shutil.copytree(copied, tmp_path / "data")) as client:
+        for tool in ("search", "ask"):
+            wanted = {"search": {"query": "x"}, "ask": {"question": "x"}}[tool]
+            assert "no collection nope" in await fault(client, tool, collection="nope", **wanted)
+        assert "There is: default" in await fault(client, "list_documents", collection="nope")
+        assert "no passage" in await fault(client, "get_passage", chunk_id="nope")
+        assert "query" in await fault(client, "search")
+        assert "top_k" in await fault(client, "search", query="x", top_k=1000)
+        assert "20000" in await fault(client, "ask", question="x" * 20_001)
+        assert "add_document" in await fault(client, "add_document", name="a.md", text="x")
+        assert (await call(client, "search", query=QUESTION))["passages"]
+
+
+async def test_documents_are_added_and_deleted_where_that_is_allowed(copied: Path, tmp_path: Path) -> None:
+    """A text and a file go in, can be asked about, are replaced and deleted; a broken file says why it isn't in."""
+    folder, opened = shutil.copytree(copied, tmp_path / "data"), tmp_path / "opened"
+    opened.mkdir()
+    (opened / "quokka.md").write_text("The quokka project has a budget of 42 pounds.\n")
+    (opened / "broken.docx").write_bytes(b"PK nothing")
+    async with served(folder, "--allow-write", "--add-from", str(opened)) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == READING | WRITING
+        assert not any(tools[name].annotations.read_only_hint for name in WRITING)  # type: ignore[union-attr]
+        added = await call(client, "add_document", path=str(opened / "quokka.md"))
+        assert (added["status"], added["file_name"]) == ("added", "quokka.md")
+        asked = await call(client, "ask", question="What budget does the quokka project have?")
+        assert "42 pounds" in asked["answer"]
+        again = await call(client, "add_document", name="quokka.md", text="The quokka project has 43 pounds as budget.")
+        assert (again["status"], again["doc_id"]) == ("replaced", added["doc_id"])
+        asked = await call(client, "ask", question="What budget does the quokka project have?")
+        assert "43 pounds" in asked["answer"]
+        assert "42" not in asked["answer"]
+        assert (await call(client, "add_document", name="n.md", text="New.", collection="new"))["status"] == "added"
+        assert "new" in (await call(client, "list_documents"))["collections"]
+        removed = await call(client, "delete_document", document="quokka.md")
+        assert removed["doc_id"] == added["doc_id"]
+        asked = await call(client, "ask", question="What budget does the quokka project have?")
+        assert asked["status"] == "abstained"
+        assert "not what its name" in await fault(client, "add_document", path=str(opened / "broken.docx"))
+        assert "no document" in await fault(client, "delete_document", document="quokka.md")
+        assert "no document" in await fault(client, "delete_document", document="quok")
+        for wrong in ({}, {"name": "a.md"}, {"text": "x"}, {"path": "x", "text": "y", "name": "z.md"}):
+            assert "`name` with its `text`" in await fault(client, "add_document", **wrong)
+
+
+async def test_only_opened_folders_are_read_from(copied: Path, tmp_path: Path) -> None:
+    """A path elsewhere, above, through a link, or into the data folder is refused, and nothing of it is said."""
+    folder, opened = shutil.copytree(copied, tmp_path / "data"), tmp_path / "opened"
+    opened.mkdir()
+    secret = tmp_path / "secret.md"
+    secret.write_text("The password is swordfish.")
+    (opened / "link.md").symlink_to(secret)
+    tried = (secret, opened / ".." / "secret.md", opened / "link.md", Path("/etc/passwd"), folder / "catalog.db")
+    async with served(folder, "--allow-write", "--add-from", str(opened)) as client:
+        for path in tried:
+            refused = await fault(client, "add_document", path=str(path))
+            assert "no folder that may be read from" in refused
+            assert "swordfish" not in refused
+        for name in ("../../x.md", "/etc/x.md", "a\x00b.md"):
+            added = await call(client, "add_document", name=name, text=f"Text of {name!r}.")
+            assert "/" not in added["file_name"]
+            assert "\x00" not in added["file_name"]
+    assert not (tmp_path.parent / "x.md").exists()
+    async with served(folder, "--allow-write") as client:
+        assert "--add-from" in await fault(client, "add_document", path=str(opened / "x.md"))
+
+
+async def test_a_deleted_document_leaves_conversations_too(copied: Path, tmp_path: Path) -> None:
+    """An answer kept in a conversation of the command line goes when an agent deletes what it was made from."""
+    folder = shutil.copytree(copied, tmp_path / "data")
+    await anyio.run_process([PROGRAM, "ask", QUESTION, "--thread", "t", "--data-dir", str(folder)])
+    async with served(folder, "--allow-write") as client:
+        removed = await call(client, "delete_document", document="pilotage-directions.md")
+    assert removed["conversations"] == 1
+    with sqlite3.connect(folder / "threads.db") as threads:
+        stored = "".join(str(row) for row in threads.execute("SELECT * FROM checkpoints"))
+    assert "32 tonnes" not in stored
+
+
+async def test_an_answer_that_breaks_off_is_an_error(copied: Path, tmp_path: Path, chat_server: Any) -> None:
+    """An LLM whose stream breaks leaves no answer: the tool says so."""
+    chat_server.script(Reply(("*Anvil* ", "has "), finish=None, end="close"))
+    env = {
+        "LEADLINE_RUN__LLM": "openai/scripted",
+        "LEADLINE_LLM_API_BASE": chat_server.url,
+        "LEADLINE_LLM_RETRIES": "0",
+    }
+    async with served(shutil.copytree(copied, tmp_path / "data"), **env) as client:
+        assert "broke off" in await fault(client, "ask", question=QUESTION)
+
+
+async def test_giving_up_stops_the_llm(copied: Path, tmp_path: Path, chat_server: Any) -> None:
+    """A call that its client cancels ends the run behind it; the next call is answered."""
+    chat_server.script(Reply(("word ",) * 400, pause_s=0.05))
+    env = {"LEADLINE_RUN__LLM": "openai/scripted", "LEADLINE_LLM_API_BASE": chat_server.url}
+    async with served(shutil.copytree(copied, tmp_path / "data"), **env) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "ask", {"question": QUESTION})
+            await anyio.to_thread.run_sync(chat_server.asked.wait, 60)
+            group.cancel_scope.cancel()
+        assert await anyio.to_thread.run_sync(chat_server.left.wait, 5)
+        assert (await call(client, "search", query=QUESTION))["passages"]
+
+
+def test_nothing_but_the_protocol_is_on_standard_output(copied: Path, tmp_path: Path) -> None:
+    """Every line is a message of JSON-RPC, also where models load and a file is taken in; at the end of its input the
+    server ends, with code 0."""
+    folder = shutil.copytree(copied, tmp_path / "data")
+    calls = [
+        {"name": "ask", "arguments": {"question": QUESTION}},
+        {"name": "add_document", "arguments": {"name": "a.html", "text": "<p>One two three.</p>"}},
+        {"name": "search", "arguments": {"query": 7}},
+    ]
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": each} for n, each in enumerate(calls, 1)),
+    ]
+    with subprocess.Popen(
+        command(folder, "--allow-write"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        answered = []
+        for message in messages:
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+            server.stdin.flush()
+            if "id" in message:
+                answered.append(json.loads(server.stdout.readline()))
+        server.stdin.close()
+        assert server.stdout.read() == b""
+        assert server.wait(30) == 0
+    assert [each["id"] for each in answered] == [0, 1, 2, 3]
+    assert all(each["jsonrpc"] == "2.0" and "result" in each for each in answered)
+    assert [bool(each["result"].get("isError")) for each in answered[1:]] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("--add-from", "."), "--allow-write"), (("--allow-write", "--add-from", "nowhere"), "nowhere")],
+)
+def test_bad_options_are_bad_usage(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    """Code 2, and what is wrong on standard error."""
+    done = subprocess.run(command(tmp_path, *words), capture_output=True, text=True, input="", check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    """Without the extra the command says which one it takes."""
+    hidden = "import sys; sys.modules['mcp'] = None; sys.argv = ['leadline', 'mcp']"
+    program = f"{hidden}; from leadline.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "leadline[mcp]" in done.stderr
