@@ -248,7 +248,7 @@ def _joined(tokens: Sequence[str], rows: Iterable[_Row]) -> tuple[_Row, ...]:
 
 
 def _behind(tokens: Sequence[str], at: int, end: int, is_name: Sequence[bool]) -> Iterator[Beside]:
-    """The word behind, also behind small words (was born), or an aside; the name may be one: the head, Fox, resigned."""
+    """The word behind, also behind small words (was born), or an aside, as a name is one: the head, Fox, resigned."""
     closes = {",": ",", "(": ")"}.get(tokens[end]) if end < len(tokens) else None
     aside = tokens[end + 1 : end + _ASIDE]
     starts = [end, end + 2 + aside.index(closes)] if closes in aside else [end]
