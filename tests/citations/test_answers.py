@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import sentencex
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.citations import check_answer, parse_markers
@@ -247,6 +247,7 @@ PARTS = [
 ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
 def test_quotes_are_always_slices_and_marks_always_known(answer: str) -> None:
     """Whatever the answer, every quote is the slice its offsets name and every mark of the text is a block."""
