@@ -188,3 +188,20 @@ async def test_tokens_are_messages_in_process_too(deps: Any) -> None:
     assert all(isinstance(message, AIMessageChunk) for message in pieces)
     assert {metadata["langgraph_node"] for _, metadata in told} == {"reasoning"}
     assert "".join(message.content for message in pieces) == "Roses are pruned in early spring. [1]"
+
+
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
+async def test_tokens_are_events_of_a_block_in_the_newer_protocol(deps: Any) -> None:
+    """One message with one block of text, from its start to its finish, and not once more when the run ends."""
+    graph = build_graph(deps).compile()
+    asked: Any = {"messages": [HumanMessage("When are roses pruned?")]}
+    run = await graph.astream_events(asked, context=RunContext(), version="v3")
+    told = [event["params"]["data"][0] async for event in run if event["method"] == "messages"]
+    assert [event["event"] for event in told] == [
+        "message-start",
+        "content-block-start",
+        "content-block-delta",
+        "content-block-finish",
+        "message-finish",
+    ]
+    assert told[2]["delta"]["text"] == told[3]["content"]["text"] == "Roses are pruned in early spring. [1]"

@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.callbacks.manager import CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk, LLMResult
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
@@ -59,12 +59,13 @@ def as_spoken(node: Node) -> Node:
 
 
 class _Voice:
-    """Passes tokens on to whoever listens to messages."""
+    """Passes tokens on to whoever listens to messages, in both forms of LangGraph's: chunks, and events of a block."""
 
     def __init__(self) -> None:
         self.message_id = str(uuid4())
         self._listeners, self._metadata = _listening()
         self._runs: Sequence[CallbackManagerForLLMRun] = ()
+        self._said = ""
 
     def hear(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "token":
@@ -77,17 +78,32 @@ class _Voice:
         if not self._listeners:
             return
         if not self._runs:
-            manager = CallbackManager(self._listeners, metadata=self._metadata)
-            self._runs = manager.on_chat_model_start({}, [[]])
+            self._begin()
+        self._said += text
         chunk = ChatGenerationChunk(message=AIMessageChunk(content=text, id=self.message_id))
         for run in self._runs:
             run.on_llm_new_token(text, chunk=chunk)
+            run.on_stream_event({"event": "content-block-delta", "index": 0, "delta": _text(text, "text-delta")})
+
+    def _begin(self) -> None:
+        manager = CallbackManager(self._listeners, metadata=self._metadata)
+        self._runs, self._said = manager.on_chat_model_start({}, [[]]), ""
+        for run in self._runs:
+            run.on_stream_event({"event": "message-start", "role": "ai", "id": self.message_id})
+            run.on_stream_event({"event": "content-block-start", "index": 0, "content": _text("")})
 
     def end(self) -> None:
         """No more of this message."""
+        whole = ChatGeneration(message=AIMessage(content=self._said, id=self.message_id))
         for run in self._runs:
-            run.on_llm_end(LLMResult(generations=[[]]))
+            run.on_stream_event({"event": "content-block-finish", "index": 0, "content": _text(self._said)})
+            run.on_stream_event({"event": "message-finish"})
+            run.on_llm_end(LLMResult(generations=[[whole]]))
         self._runs = ()
+
+
+def _text(text: str, kind: str = "text") -> Any:
+    return {"type": kind, "text": text}
 
 
 def _listening() -> tuple[list[BaseCallbackHandler], dict[str, Any]]:
