@@ -1,16 +1,23 @@
-"""Conversations in a file: LangGraph's SQLite checkpointer, with the last state of each."""
+"""Conversations in a file: LangGraph's SQLite checkpointer, with the last state of each.
+
+What every run does is one turn of the connection's thread. With an await for each statement, all runs of a busy server
+would wait for the event loop many times over, one after the other.
+"""
 
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from leadline.errors import StoreDamaged, StoreError
@@ -19,10 +26,22 @@ from leadline.graph.threads_lock import lock_thread
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 BUSY_TIMEOUT_S: Final = 30.0
 # SQLite keeps a number for the application's own use.
 _OWE_PURGE: Final = "PRAGMA user_version = 1"
 _OWE_NO_PURGE: Final = "PRAGMA user_version = 0"
+
+
+class _Plain(SqliteSaver):
+    """LangGraph's, used in one thread, which leaves the end of a transaction to others."""
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - LangGraph's name
+        """A cursor, and no commit after it."""
+        with closing(self.conn.cursor()) as cursor:
+            yield cursor
 
 
 class SqliteThreads(AsyncSqliteSaver):
@@ -34,16 +53,24 @@ class SqliteThreads(AsyncSqliteSaver):
     def __init__(self, connection: aiosqlite.Connection, locks: Path) -> None:
         super().__init__(connection)
         self._locks = locks
+        self._plain = _Plain(connection._conn, serde=self.serde)
+        self._plain.is_setup = True  # by this one's
+        # Locks wait for no other thread's work: a pool that is shared may be busy with models.
+        self._locker = ThreadPoolExecutor(1, "leadline-thread-locks")
 
     @asynccontextmanager
     async def alone_on(self, thread_id: str) -> AsyncIterator[None]:
         """See `Threads.alone_on`."""
-        lock = lock_thread(self._locks, thread_id)
-        await asyncio.to_thread(lock.__enter__)
+        lock, loop = lock_thread(self._locks, thread_id), asyncio.get_running_loop()
+        await loop.run_in_executor(self._locker, lock.__enter__)
         try:
             yield
         finally:
-            await asyncio.shield(asyncio.to_thread(lock.__exit__, None, None, None))
+            await asyncio.shield(loop.run_in_executor(self._locker, lock.__exit__, None, None, None))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As LangGraph's."""
+        return await self._at_once(lambda: self._plain.get_tuple(config))
 
     async def aput(
         self,
@@ -53,13 +80,14 @@ class SqliteThreads(AsyncSqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores the state in the place of the former one, which may hold what has been taken out of this."""
-        async with self._whole():
-            stored = await super().aput(config, without_passages(checkpoint), metadata, new_versions)
-        try:
-            await self._drop_before(stored)
-        except sqlite3.OperationalError as error:
-            log.warning("The former state of a conversation is left for its next turn to remove: %s", error)
-        return stored
+        kept = without_passages(checkpoint)
+
+        def put() -> RunnableConfig:
+            stored = self._plain.put(config, kept, metadata, new_versions)
+            self._drop_before(stored)
+            return stored
+
+        return await self._at_once(put)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -68,8 +96,9 @@ class SqliteThreads(AsyncSqliteSaver):
 
     async def last_states(self) -> AsyncIterator[CheckpointTuple | None]:
         """See `Threads.last_states`."""
-        async with self.lock, self.conn.execute("SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints") as rows:
-            threads = await rows.fetchall()
+        threads = await self._at_once(
+            lambda: self._plain.conn.execute("SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints").fetchall()
+        )
         for thread_id, namespace in threads:
             try:
                 stored = await self.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
@@ -88,75 +117,91 @@ class SqliteThreads(AsyncSqliteSaver):
         }
         kind, data = self.serde.dumps_typed(without_passages(checkpoint))
         place = stored.config["configurable"]
-        async with self._whole(), self.lock:
-            await self.conn.execute(
+
+        def update() -> None:
+            self._plain.conn.execute(
                 "UPDATE checkpoints SET type = ?, checkpoint = ?"
                 " WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
                 (kind, data, place["thread_id"], place["checkpoint_ns"], place["checkpoint_id"]),
             )
-            await self.conn.execute(_OWE_PURGE)
-            await self.conn.commit()
-        await self._drop_before(stored.config)
+            self._plain.conn.execute(_OWE_PURGE)
+            self._drop_before(stored.config)
+
+        await self._at_once(update)
 
     async def delete(self, thread_id: str) -> bool:
         """See `Threads.delete`."""
-        async with self._whole(), self.lock:
-            found = await self.conn.execute("DELETE FROM checkpoints WHERE thread_id = ?", (thread_id,))
-            await self.conn.execute("DELETE FROM writes WHERE thread_id = ?", (thread_id,))
-            if found.rowcount > 0:
-                await self.conn.execute(_OWE_PURGE)
-            await self.conn.commit()
-        return found.rowcount > 0
+
+        def remove() -> bool:
+            found = self._plain.conn.execute("DELETE FROM checkpoints WHERE thread_id = ?", (thread_id,)).rowcount > 0
+            self._plain.conn.execute("DELETE FROM writes WHERE thread_id = ?", (thread_id,))
+            if found:
+                self._plain.conn.execute(_OWE_PURGE)
+            return found
+
+        return await self._at_once(remove)
 
     async def purge(self) -> None:
         """Writes the file anew, without a byte of what was taken out of it. Raises StoreError.
 
         Deleted rows are overwritten, but SQLite leaves copies where it has moved rows between pages.
         """
-        async with self.lock:
+
+        def rewrite_file() -> None:
             try:
-                await self.conn.execute(_OWE_PURGE)
-                await self.conn.execute("VACUUM")
-                if await self._number("PRAGMA wal_checkpoint(TRUNCATE)"):
+                self._plain.conn.execute(_OWE_PURGE)
+                self._plain.conn.execute("VACUUM")
+                if self._number("PRAGMA wal_checkpoint(TRUNCATE)"):
                     raise in_use("it is being read")
-                await self.conn.execute(_OWE_NO_PURGE)
+                self._plain.conn.execute(_OWE_NO_PURGE)
             except sqlite3.OperationalError as error:
                 raise in_use(str(error)) from error
 
+        await self._at_once(rewrite_file)
+
     async def owes_purge(self) -> bool:
         """See `Threads.owes_purge`."""
-        async with self.lock:
-            return await self._number("PRAGMA user_version") > 0
+        return await self._at_once(lambda: self._number("PRAGMA user_version") > 0)
 
-    @asynccontextmanager
-    async def _whole(self) -> AsyncIterator[None]:
-        """What breaks off half-way is taken back: an open transaction would keep every other process waiting."""
+    async def _at_once(self, work: Callable[[], T]) -> T:
+        """What `work` gives, as one transaction: no other's statement comes between its own.
+
+        It is taken back where it fails, and where nobody waits for it any more: an open transaction would keep every
+        other process waiting.
+        """
+        left = threading.Event()
+
+        def whole() -> T:
+            try:
+                done = work()
+                if left.is_set():
+                    raise TimeoutError("Nobody waits for it any more.")
+                self._plain.conn.commit()
+                return done
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._plain.conn.rollback()
+                raise
+
         try:
-            yield
-        except BaseException:  # also when cancelled: the statement goes on in the connection's thread
-            await asyncio.shield(self._roll_back())
+            done: T = await self.conn._execute(whole)  # type: ignore[no-untyped-call]  # else a turn for each statement
+        except asyncio.CancelledError:
+            left.set()
             raise
+        return done
 
-    async def _roll_back(self) -> None:
-        async with self.lock:
-            with suppress(sqlite3.Error, ValueError):  # ValueError: the connection is closed
-                await self.conn.rollback()
-
-    async def _number(self, statement: str) -> int:
-        async with self.conn.execute(statement) as rows:
-            row = await rows.fetchone()
+    def _number(self, statement: str) -> int:
+        row = self._plain.conn.execute(statement).fetchone()
         return int(row[0]) if row else 0
 
-    async def _drop_before(self, stored: RunnableConfig) -> None:
+    def _drop_before(self, stored: RunnableConfig) -> None:
         place = stored["configurable"]
         thread = (str(place["thread_id"]), place["checkpoint_ns"])
-        async with self._whole(), self.lock:
-            await self.conn.execute(
-                "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id < ?",
-                (*thread, place["checkpoint_id"]),
-            )
-            await self.conn.execute("DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ?", thread)
-            await self.conn.commit()
+        self._plain.conn.execute(
+            "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id < ?",
+            (*thread, place["checkpoint_id"]),
+        )
+        self._plain.conn.execute("DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ?", thread)
 
 
 @asynccontextmanager
