@@ -33,18 +33,18 @@ class JsonLines(logging.Formatter):
             line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             line["stack"] = self.formatStack(record.stack_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, default=str)  # in ASCII: no terminal, file or lone surrogate can break it
 
 
 class TextLines(logging.Formatter):
-    """Level, message, and the run where there is one."""
+    """Time, level, message, and the run where there is one. What more lines it has are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line, what raised it below."""
         said = super().format(record)
         run = run_id()
-        first, *more = said.split("\n", 1)
-        return "\n".join([f"{first} [{run[:8]}]" if run else first, *more])
+        first, *more = said.splitlines()
+        return "\n  ".join([f"{first} [{run[:8]}]" if run else first, *more])
 
 
 def _request(record: logging.LogRecord) -> dict[str, Any]:

@@ -8,6 +8,7 @@ only its kind.
 import asyncio
 import logging
 import os
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,7 +21,7 @@ Attributes = Mapping[str, str | int | float | bool]
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_FLUSH_MS: Final = 5000
+FLUSH_S: Final = 3.0
 
 _run_id: ContextVar[str] = ContextVar("leadline_run_id", default="")
 
@@ -79,9 +80,11 @@ class Tracing:
         self.tracer = self._provider.get_tracer("leadline")
 
     def flush(self) -> None:
-        """Sends what has ended so far. Blocks, for some seconds at most."""
+        """Sends what has ended so far. Blocks, for FLUSH_S at most: a receiver that is down may be left alone then."""
         if self._provider is not None:
-            self._provider.force_flush(_FLUSH_MS)
+            sending = threading.Thread(target=self._provider.force_flush, daemon=True)
+            sending.start()
+            sending.join(FLUSH_S)
 
 
 tracing: Final = Tracing()
@@ -107,7 +110,11 @@ def _provider() -> Any:
     if protocol != "http/protobuf":
         log.warning("Traces are sent as http/protobuf; the protocol %s is not spoken here", protocol)
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    provider = TracerProvider(resource=Resource.create({} if named else {SERVICE_NAME: "leadline"}))
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # it tells each try
+    # At the end of the process it would wait for a receiver that is down; `flush` was called by then.
+    provider = TracerProvider(
+        shutdown_on_exit=False, resource=Resource.create({} if named else {SERVICE_NAME: "leadline"})
+    )
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
 
