@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from leadline import __version__
 from leadline.api.about import router as about
@@ -25,8 +25,10 @@ from leadline.api.jobs import running_jobs
 from leadline.api.limits import Limits
 from leadline.api.metrics import Metrics, Observed
 from leadline.api.metrics import router as metrics_route
+from leadline.api.openai_api import router as openai
 from leadline.api.page import router as page
 from leadline.api.problems import Faults, install_handlers
+from leadline.api.queries import refuse_unknown_queries
 from leadline.api.schemas import ErrorResponse
 from leadline.api.stats import router as stats
 from leadline.api.threads import router as threads
@@ -60,6 +62,7 @@ def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        dependencies=[Depends(refuse_unknown_queries)],
         responses={"default": {"model": ErrorResponse}},
     )
     api.state.settings = settings
@@ -67,6 +70,7 @@ def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI
     _guard(api, settings)
     api.add_middleware(Observed, metrics=metrics)  # the last one is the outermost: it sees what the others refuse
     install_handlers(api)
+    api.include_router(openai)
     for router in (chat, threads, health, about, documents, jobs, chunks, collections, stats, metrics_route, page):
         api.include_router(router)
     return api

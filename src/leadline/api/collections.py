@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from leadline.api.access import Caller, Who
 from leadline.config import COLLECTION_PATTERN
@@ -12,9 +13,10 @@ from leadline.knowledge.documents import knows_collection, list_collections
 
 router = APIRouter(tags=["documents"])
 
-Collection = Annotated[
-    str | None, Query(pattern=COLLECTION_PATTERN, description="Left out: that of the server's settings.")
-]
+# A query can leave it out, and can't say null.
+_Named = Annotated[str, Field(pattern=COLLECTION_PATTERN)] | SkipJsonSchema[None]
+Collection = Annotated[_Named, Query(description="Left out: that of the server's settings.")]
+OneOrAll = Annotated[_Named, Query(description="Left out: all that the caller sees.")]
 
 
 class CollectionSummary(BaseModel):

@@ -1,13 +1,13 @@
 """How much is stored, by which model and in which indexes: of the collections that the caller sees."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from leadline.api.access import Who, need_existing
-from leadline.config import COLLECTION_PATTERN
+from leadline.api.collections import OneOrAll
 from leadline.errors import LeadlineError
 from leadline.knowledge import Library
 from leadline.models import open_reranker
@@ -34,9 +34,7 @@ class Stats(BaseModel):
 
 
 @router.get("/stats")
-async def stats(
-    request: Request, who: Who, collection: Annotated[str | None, Field(pattern=COLLECTION_PATTERN)] = None
-) -> Stats:
+async def stats(request: Request, who: Who, collection: OneOrAll = None) -> Stats:
     """Figures of one collection, or of all that the caller sees."""
     library = request.app.state.leadline.library
     if collection is not None:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Field
 
 from leadline.api.access import Caller, Who
-from leadline.config import COLLECTION_PATTERN
+from leadline.api.collections import OneOrAll
 from leadline.errors import ThreadUnknown
 from leadline.graph.conversations import ThreadInfo, ThreadView
 
@@ -46,9 +46,7 @@ class ThreadContent(ThreadSummary):
 
 
 @router.get("/threads")
-async def threads(
-    request: Request, who: Who, collection: Annotated[str | None, Field(pattern=COLLECTION_PATTERN)] = None
-) -> ThreadList:
+async def threads(request: Request, who: Who, collection: OneOrAll = None) -> ThreadList:
     """The caller's conversations, of one collection or of all."""
     if collection is not None:
         who.need(collection)
