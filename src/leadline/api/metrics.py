@@ -34,6 +34,7 @@ from leadline.events import (
     TokenEvent,
 )
 from leadline.stores.catalog_job_rows import JobStatus, jobs_by_status
+from leadline.stores.lease import process_start
 from leadline.telemetry import name_request
 
 router = APIRouter(tags=["health"])
@@ -135,18 +136,8 @@ def _forget_dead(folder: Path) -> None:
     """What a worker that was killed had going on is not going on any more; what it counted stays counted."""
     for file in folder.glob("gauge_live*_*.db"):
         pid = file.stem.rpartition("_")[2]
-        if pid.isdigit() and not _lives(int(pid)):
+        if pid.isdigit() and process_start(int(pid)) is None:
             mark_process_dead(int(pid), str(folder))  # type: ignore[no-untyped-call]
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 @contextmanager
