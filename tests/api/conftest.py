@@ -89,7 +89,12 @@ def written_server(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     with running_chat_server() as chat:
         run = {"llm": "openai/scripted", "web": "never", "max_retries": 0}
         settings = load_settings(
-            data_dir=folder, llm_api_base=chat.url, llm_retries=0, heartbeat_s=1 / 3, llms=["openai/other"], run=run
+            data_dir=folder,
+            llm_api_base=chat.url,
+            llm_retries=0,
+            heartbeat_s=1 / 3,
+            llms=["openai/other", "nobody/is"],
+            run=run,
         )
         with running_server(settings) as url:
             yield Written(chat, url)

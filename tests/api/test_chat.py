@@ -102,12 +102,14 @@ def test_a_filter_narrows_the_search(client: httpx.Client) -> None:
         ({"question": "x", "web": "sometimes"}, "web"),
         ({"question": "x", "collection": "../up"}, "collection"),
         ({"question": "x", "thread_id": "../up"}, "thread_id"),
+        ({"question": "x", "filters": {"page": "\ud800"}}, "filters"),
         ([], "body"),
     ],
 )
 def test_a_bad_request_names_what_is_wrong(client: httpx.Client, body: Any, named: str) -> None:
     """422 in the one error shape, with the field."""
-    response = client.post("/chat", json=body)
+    headers = {"content-type": "application/json"}
+    response = client.post("/chat", content=json.dumps(body), headers=headers)
     assert response.status_code == 422
     error = response.json()["error"]
     assert error["code"] == "invalid_request"

@@ -124,6 +124,13 @@ def test_a_broken_reply_is_interrupted_and_no_answer(written: Any, end: Any, str
     assert (result["status"], result["answer"], result["citations"]) == ("interrupted", "", [])
 
 
+def test_a_run_that_fails_has_its_terminal_event_too(written: Any) -> None:
+    """An LLM of no provider: the stream ends with one result, an error that says so."""
+    result = result_of(events_of(written.url, llm="nobody/is"))
+    assert (result["status"], result["error"]["code"]) == ("error", "config")
+    assert "nobody" in result["error"]["message"]
+
+
 def test_a_rejected_draft_is_taken_back(written: Any) -> None:
     """What was streamed and isn't what the passages say is retracted, before the result that has another answer."""
     written.chat.script(by_prompt(answer=says(WRONG), other=says(WRONG)))
@@ -217,7 +224,7 @@ async def test_a_client_that_leaves_stops_the_llm(written: Any, stream: bool) ->
 
 
 def test_answers_side_by_side_keep_apart(written: Any) -> None:
-    """Twelve clients at once, each with an LLM that says another word: each stream has its own word alone."""
+    """Six clients at once, each with an LLM that says another word: each stream has its own word alone."""
 
     def answer(request: dict[str, Any]) -> Reply:
         asked = next(m["content"] for m in request["messages"] if m["role"] == "user")
@@ -231,12 +238,12 @@ def test_answers_side_by_side_keep_apart(written: Any) -> None:
         events = events_of(written.url, question=f"{QUESTION[:-1]}, word {word}?")
         shown[word] = "".join(event["text"] for event in events if event["type"] == "token")
 
-    threads = [threading.Thread(target=ask, args=(f"w{number:02}",)) for number in range(12)]
+    threads = [threading.Thread(target=ask, args=(f"w{number:02}",)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(shown) == 12
+    assert len(shown) == 6
     for word, text in shown.items():
         assert set(text.split()) == {word}
 

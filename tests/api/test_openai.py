@@ -111,6 +111,7 @@ async def test_a_stream_is_the_same_reply(quoting: AsyncOpenAI, wanted: bool) ->
     whole = await quoting.chat.completions.create(model="leadline", messages=ASKED)
     chunks = await streamed(quoting, stream_options={"include_usage": wanted})
     assert said(chunks) == whole.choices[0].message.content
+    assert said(chunks, "reasoning_content") == ""  # there is no LLM whose drafts could be shown
     assert chunks[0].choices[0].delta.role == "assistant"
     assert len({chunk.id for chunk in chunks}) == 1
     assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
@@ -183,6 +184,17 @@ async def test_what_cannot_be_done_is_refused_by_name(quoting: AsyncOpenAI, give
         assert set(refused.value.body) == {"code", "message", "hint"}  # type: ignore[call-overload]
 
 
+async def test_half_a_character_is_refused(quoting: AsyncOpenAI) -> None:
+    """JSON can hold half of a surrogate pair, which no answer could repeat: 400, wherever it stands."""
+    whole = f'{{"model": "leadline", "messages": [{{"role": "user", "content": "{QUESTION}"}}], "leadline": {{}}}}'
+    broken = (("Anvil", r"\ud800"), ('"leadline",', r'"\ud800",'), ("{}", r'{"filters": {"page": "\udfff"}}'))
+    for place, half in broken:
+        body = whole.replace(place, half).encode()
+        headers = {"content-type": "application/json"}
+        refused = await quoting._client.post(f"{quoting.base_url}chat/completions", content=body, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_request")
+
+
 async def test_what_changes_nothing_here_is_let_pass(quoting: AsyncOpenAI) -> None:
     """Parameters that clients send by habit, also those of other servers, are no reason to refuse."""
     habits: dict[str, Any] = {"n": 1, "seed": 1, "user": "u", "top_p": 0.5, "tools": [], "stop": None}
@@ -225,6 +237,17 @@ async def test_a_broken_reply_is_an_error_never_an_end(writing: AsyncOpenAI, wri
     with pytest.raises(openai.InternalServerError) as failed:
         await writing.chat.completions.create(model="leadline", messages=ASKED)
     assert (failed.value.status_code, failed.value.code) == (502, "interrupted")
+
+
+async def test_a_run_that_fails_is_an_error(writing: AsyncOpenAI) -> None:
+    """Streamed, or with the status of what failed."""
+    body = {"leadline": {"llm": "nobody/is"}}
+    with pytest.raises(openai.APIError) as failed:
+        await streamed(writing, extra_body=body)
+    assert (failed.value.code, failed.value.body["hint"] != "") == ("config", True)  # type: ignore[call-overload, index]
+    with pytest.raises(openai.UnprocessableEntityError) as refused:
+        await writing.chat.completions.create(model="leadline", messages=ASKED, extra_body=body)
+    assert refused.value.code == "config"
 
 
 async def test_a_system_message_is_not_passed_on(writing: AsyncOpenAI, written: Any) -> None:

@@ -21,6 +21,7 @@ from leadline.api.sse import HEADERS, begin_stream
 from leadline.errors import ConfigError
 from leadline.graph.run import App
 
+MAX_NAME = 200
 BAD_REQUEST, NOT_FOUND, BAD_GATEWAY = 400, 404, 502
 
 
@@ -53,8 +54,8 @@ async def models(request: Request, who: Who) -> dict[str, Any]:
 @router.get("/models/{model:path}", response_model=None)
 async def model(model: str, request: Request, who: Who) -> Response:
     """One of them."""
-    found = model in await _names(request.app.state.leadline, who)
-    return JSONResponse(_model(model)) if found else _no_model(model)
+    found = len(model) <= MAX_NAME and model in await _names(request.app.state.leadline, who)
+    return JSONResponse(_model(model)) if found else _no_model(model[:MAX_NAME])
 
 
 @router.post("/chat/completions", response_model=None, responses={200: {"content": {"text/event-stream": {}}}})
@@ -70,7 +71,7 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
         return _refused(reason)
     collection = await known_collection(request, who, collection_of(asked.model))
     context = asked.leadline.context(app.settings, collection)
-    reply = Reply(asked.model, str(request.base_url), asked.usage_wanted)
+    reply = Reply(asked.model, str(request.base_url), bool(context.llm), asked.usage_wanted)
     if asked.stream:
         events = app.stream(asked.question, context=context, history=asked.history())
         frames = await begin_stream(events, reply.writer(), heartbeat_s=app.settings.heartbeat_s)

@@ -5,11 +5,11 @@ than an answer in text is refused by name.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from leadline.api.schemas import Choices
+from leadline.api.schemas import Choices, unbroken
 from leadline.config import MAX_QUESTION_CHARS
 
 MODEL: Final = "leadline"
@@ -32,18 +32,21 @@ _REFUSED: Final[Mapping[str, Callable[[Any], bool]]] = {
 }
 
 
+Text = Annotated[str, AfterValidator(unbroken)]
+
+
 class Part(BaseModel):
     """A part of a message. Only text is read."""
 
     type: Literal["text"]
-    text: str
+    text: Text
 
 
 class Message(BaseModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: Text | list[Part] | None = None
 
     @property
     def text(self) -> str:
@@ -64,7 +67,7 @@ class CompletionRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: str = Field(description="leadline, or leadline/COLLECTION; /v1/models lists them.")
+    model: Text = Field(max_length=200, description="leadline, or leadline/COLLECTION; /v1/models lists them.")
     messages: list[Message] = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None

@@ -21,10 +21,14 @@ INTERRUPTED: Final = "interrupted"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What all chunks of one reply share. `base` is the address of this server, for the links to passages."""
+    """What all chunks of one reply share. `base` is the address of this server, for the links to passages.
+
+    `drafts`: there is an LLM, whose drafts are shown beside the answer.
+    """
 
     model: str
     base: str
+    drafts: bool = False
     usage_wanted: bool = False
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
@@ -50,7 +54,7 @@ class Reply:
             begun = True
             if isinstance(event, FinalEvent):
                 return opening + self._end(event.result)  # type: ignore[arg-type]  # a Result in its wire form
-            said = _beside(event)
+            said = _beside(event) if self.drafts else ""
             return opening + self._chunk({"reasoning_content": said}) if said else opening
 
         return write

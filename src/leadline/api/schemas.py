@@ -1,13 +1,25 @@
 """What clients may send, and the shape of every error. Unknown keys are refused by name."""
 
-from typing import Annotated, Any, Literal
+import json
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, Settings, WebPolicy
 from leadline.errors import ConfigError
 
+T = TypeVar("T")
+
 THREAD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
+
+
+def unbroken(value: T) -> T:
+    """The value, if all text in it can be written. Raises ValueError."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character") from None
+    return value
 
 
 class Choices(BaseModel):
@@ -19,7 +31,9 @@ class Choices(BaseModel):
     web_consent: Literal["yes", "no"] | None = Field(
         None, description="yes: whoever asks has seen the query that goes out. What the server forbids stays forbidden."
     )
-    filters: dict[str, Any] | None = Field(None, description="Portable filter over chunk fields.")
+    filters: Annotated[dict[str, Any], AfterValidator(unbroken)] | None = Field(
+        None, description="Portable filter over chunk fields."
+    )
     llm: str | None = Field(None, min_length=1, max_length=200, description="One of those that the server offers.")
 
     def context(self, settings: Settings, collection: str) -> RunContext:
