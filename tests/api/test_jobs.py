@@ -171,6 +171,24 @@ def test_a_document_deleted_while_it_waits_is_never_read(serving: Serving, tmp_p
         assert documents(client).keys() == {"busy.md"}
 
 
+def test_a_document_deleted_while_its_new_version_waits_is_gone_whole(serving: Serving, tmp_path: Path) -> None:
+    """The version that answers and the one that waits: neither is left, nor the bytes of either."""
+    folder = tmp_path / "data"
+    with serving(load_settings(data_dir=folder)) as url, client_of(url) as client:
+        finished(client, upload(client, {"code.md": f"# Codes\n\n{SECRET}\n"}))
+        busy = upload(client, {"busy.md": long_text(15)})
+        until(client, busy.json()["id"], "running")
+        waiting = upload(client, {"code.md": f"# Codes\n\n{SECRET} It was changed.\n"})
+        document = documents(client)["code.md"]
+        assert (document["status"], document["chunks"]) == ("indexing", 1)
+        replies = [client.delete(f"/documents/{document['doc_id']}") for _ in range(2)]
+        assert [reply.status_code for reply in replies] == [200, 404]
+        assert finished(client, waiting)["status"] == "failed"
+        finished(client, busy)
+        assert documents(client).keys() == {"busy.md"}
+        assert kept(folder) == [hashlib.sha256(long_text(15).encode()).hexdigest()]
+
+
 def test_jobs_are_listed_newest_first(serving: Serving, tmp_path: Path) -> None:
     """Those of the collection, each as it is asked for alone."""
     with serving(load_settings(data_dir=tmp_path / "data")) as url, client_of(url) as client:

@@ -14,6 +14,7 @@ from leadline.config import Settings
 from leadline.errors import LeadlineError, LeaseHeld
 from leadline.ingest.pipeline import File, FileRow, ingest_files
 from leadline.knowledge import KnowledgeBase, Library
+from leadline.knowledge.documents import take_out
 from leadline.stores.catalog_job_rows import ItemStatus, JobItem
 from leadline.stores.catalog_jobs import (
     LEASE_S,
@@ -185,7 +186,7 @@ class JobRunner:
             end_item, self._catalog, claim, item.place, status=status, chunks=row.chunks, notes=notes, error=error
         )
         if deleted:
-            await _take_out(base, item.doc_id)
+            await take_out(base, item.doc_id)
         return deleted or row.status == "replaced"
 
     async def _end_deleted(self, claimed: Claimed, base: KnowledgeBase) -> bool:
@@ -193,7 +194,7 @@ class JobRunner:
         gone = [item for item in claimed.left if item.deleted]
         for item in gone:
             await asyncio.to_thread(end_item, self._catalog, claimed.claim, item.place, status="failed")
-            await _take_out(base, item.doc_id)
+            await take_out(base, item.doc_id)
         return bool(gone)
 
     async def _with_bytes(self, claimed: Claimed) -> Sequence[JobItem]:
@@ -229,8 +230,3 @@ def _status_of(row: FileRow, item: JobItem) -> ItemStatus:
         return "failed"
     # What an earlier try of this job put in is there unchanged, and still new.
     return "unchanged" if row.status == "unchanged" and item.status == "queued" else "done"
-
-
-async def _take_out(base: KnowledgeBase, doc_id: str) -> None:
-    if any(source.doc_id == doc_id for source in await base.find_sources(doc_id)):
-        await base.delete(doc_id)

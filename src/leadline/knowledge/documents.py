@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from leadline.drafts import WebPassage
+from leadline.errors import StoreError
+from leadline.knowledge.base import KnowledgeBase
 from leadline.knowledge.library import Library
 from leadline.knowledge.opening import open_content
 from leadline.knowledge.reports import DeleteReport
@@ -132,12 +134,23 @@ async def remove_document(library: Library, document: DocumentView) -> DeleteRep
     """Removes a document in whatever state: one that waits is not taken in, one that is being taken in is removed as
     soon as it is in, one that failed is shown no more. Its uploaded bytes go with the last document that has them.
     Raises StoreError."""
-    await asyncio.to_thread(forget_uploads, library.catalog, document.doc_id)
-    await asyncio.to_thread(uploads.drop_unused, library.catalog, [document.file_hash])
+    uploaded = await asyncio.to_thread(forget_uploads, library.catalog, document.doc_id)
+    await asyncio.to_thread(uploads.drop_unused, library.catalog, uploaded)
+    nothing = DeleteReport((document.doc_id,), (document.file_name,), 0, {}, {})
     if await asyncio.to_thread(collection_of, library.catalog, document.doc_id) is None:
-        return DeleteReport((document.doc_id,), (document.file_name,), 0, {}, {})
-    base = await library.collection(document.collection)
-    return await base.delete(document.doc_id)
+        return nothing
+    return await take_out(await library.collection(document.collection), document.doc_id) or nothing
+
+
+async def take_out(base: KnowledgeBase, doc_id: str) -> DeleteReport | None:
+    """Removes a live document; None where it is gone already, by somebody else's doing at the same moment too."""
+    if any(source.doc_id == doc_id for source in await base.find_sources(doc_id)):
+        try:
+            return await base.delete(doc_id)
+        except StoreError:
+            if any(source.doc_id == doc_id for source in await base.find_sources(doc_id)):
+                raise
+    return None
 
 
 async def _texts(library: Library, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:

@@ -146,10 +146,10 @@ def give_back(
         return read_job(connection, number)
 
 
-def forget_uploads(catalog: Catalog, doc_id: str) -> int:
+def forget_uploads(catalog: Catalog, doc_id: str) -> list[str]:
     """Takes a document out of the jobs: what waits is not taken in, what failed is no more shown among the documents.
 
-    Returns how many files that were.
+    Returns the hashes of its files, whose bytes nobody may need any more.
     """
     now = time.time()
     with catalog.write_cache() as connection:
@@ -157,14 +157,14 @@ def forget_uploads(catalog: Catalog, doc_id: str) -> int:
             update(job_items)
             .where(job_items.c.doc_id == doc_id, job_items.c.deleted == 0)
             .values(deleted=1)
-            .returning(job_items.c.job, job_items.c.place, job_items.c.status)
+            .returning(job_items.c.job, job_items.c.place, job_items.c.status, job_items.c.file_hash)
         ).all()
         for row in rows:
             if row.status == "queued":
                 _set_item(connection, row.job, row.place, status="failed", error=DELETED)
         for number in {row.job for row in rows}:
             _end_if_through(connection, number, now)
-        return len(rows)
+        return [row.file_hash for row in rows]
 
 
 def _free(connection: Connection, owner: Owner, now: float) -> Row[Any] | None:
