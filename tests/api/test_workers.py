@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.servers.chat_server import ChatServer, Reply
 from uvicorn.config import STARTUP_FAILURE
 
 from leadline.api.workers import worker_app
@@ -119,13 +120,33 @@ def test_an_application_that_cannot_be_made_ends_its_worker() -> None:
     assert ended.value.code == STARTUP_FAILURE
 
 
-def test_ended_from_outside_nothing_is_left(copied: Path, tmp_path: Path) -> None:
-    """SIGTERM to the supervisor alone, as a service manager sends it: exit code 0, every worker gone."""
+def test_ended_from_outside_nothing_is_left(
+    copied: Path, tmp_path: Path, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM to the supervisor alone, as a service manager sends it, while an answer is being written without end.
+
+    The stream is cut off without a final event, so that nobody takes it for whole; exit code 0, every worker gone.
+    """
+    for name, value in {"LEADLINE_RUN__LLM": "openai/scripted", "LEADLINE_LLM_API_BASE": chat_server.url}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    chat_server.script(Reply(tokens=("The battery voltage is low. ",) * 1000, pause_s=0.1))
     folder = shutil.copytree(copied, tmp_path / "data")
     (tmp_path / "log").touch()
-    with served(folder, tmp_path / "log") as (process, _):
+    with served(folder, tmp_path / "log") as (process, url):
         workers = children(process.pid)
-        process.terminate()
+        asked = {**QUESTION, "stream": True}
+        seen: list[str] = []
+        with httpx.stream("POST", f"{url}/chat", json=asked, timeout=60, trust_env=False) as answer:
+            try:
+                for line in answer.iter_lines():
+                    if line == "event: token" and line not in seen:
+                        process.terminate()
+                    seen.append(line)
+            except httpx.RemoteProtocolError:
+                pass  # as it should
+        assert "event: token" in seen
+        assert "event: final" not in seen
         assert process.wait(60) == 0
         wait_for(lambda: not any(map(lives, workers)))
     assert [found.name for found in tmp_path.glob("leadline-metrics-*")] == []

@@ -47,7 +47,7 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (LeaseHeld, 503),
     (ModelUnavailable, 503),
 )
-CODES = {404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
+CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 MAX_PROBLEMS = 10
 MAX_PROBLEM_CHARS = 200
