@@ -12,7 +12,7 @@ from typing import Final
 
 from leadline.config import Settings
 from leadline.errors import LeadlineError, LeaseHeld
-from leadline.ingest.pipeline import File, FileRow, ingest_files
+from leadline.ingest.pipeline import File, FileRow, ingest_files, raised_at
 from leadline.knowledge import KnowledgeBase, Library
 from leadline.knowledge.documents import take_out
 from leadline.stores.catalog_job_rows import ItemStatus, JobItem
@@ -82,8 +82,8 @@ class JobRunner:
         """A server whose catalog or disk fails for a while goes on with the jobs when it can."""
         try:
             return bool(await work)
-        except Exception:
-            log.exception("Looking for jobs failed")
+        except Exception as error:  # noqa: BLE001 - named degrade: it is looked again in a second
+            log.error("Jobs could not be done: %s", error if isinstance(error, LeadlineError) else raised_at(error))
             return False
 
     async def _next(self) -> bool:
@@ -155,8 +155,9 @@ class JobRunner:
         except LeaseHeld as error:  # another process changes the documents: nothing is wrong with the job
             log.info("The job %s waits: %s", claimed.job.id, error)
             await asyncio.to_thread(give_back, self._catalog, claimed.claim, wait_s=self._retry_s)
-        except Exception as error:  # named degrade: one job's failure is kept with it, and the others go on
-            log.warning("The job %s failed", claimed.job.id, exc_info=error)
+        except Exception as error:  # noqa: BLE001 - named degrade: one job's failure is kept with it, and the others go on
+            why = error if isinstance(error, LeadlineError) else raised_at(error)
+            log.warning("The job %s failed: %s", claimed.job.id, why)
             wait_s = self._retry_s * 5 ** (claimed.job.attempts - 1)
             await asyncio.to_thread(give_back, self._catalog, claimed.claim, error=self._told(error), wait_s=wait_s)
 

@@ -9,6 +9,7 @@ leaves it to the knowledge base how sources go in together and when a sync may d
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -223,9 +224,14 @@ def _prepare(kb: KnowledgeBase, file: File, limits: Limits, chunk_tokens: int) -
         return str(error)
     except OSError as error:
         return f"The file can't be read: {error.strerror}."
-    except Exception as error:  # named degrade: what a hostile file does to a parser is that file's failure
-        log.warning("%s could not be prepared", file.uri, exc_info=True)
+    except Exception as error:  # noqa: BLE001 - named degrade: what a hostile file does to a parser is that file's failure
+        log.warning("A file could not be prepared: %s", raised_at(error))
         return f"The file can't be read: {type(error).__name__}: {error}"
+
+
+def raised_at(error: Exception) -> str:
+    """For the log: the kind of an error and where it was raised. Its message can hold text of documents."""
+    return f"{type(error).__name__}, raised at\n{''.join(traceback.format_tb(error.__traceback__))}"
 
 
 def _row(file: File, report: PutReport, pages: Mapping[str, int]) -> FileRow:
