@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,10 +81,11 @@ def receiver() -> Iterator[Receiver]:
 Command = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture
-def command(tmp_path: Path) -> Command:
-    """Runs `leadline` in a process that notes each connection and each exporter it imports."""
-    (tmp_path / "vault.md").write_text("# Vault\n\nThe vault code of the north pier is 7741.\n")
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Runs `leadline` in a process that notes each connection and each exporter it imports, over one document."""
+    folder = tmp_path_factory.mktemp("telemetry")
+    (folder / "vault.md").write_text("# Vault\n\nThe vault code of the north pier is 7741.\n")
 
     def run(*words: str, blocked: bool = False, **environ: str) -> dict[str, Any]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "LEADLINE_"))}
@@ -93,7 +93,7 @@ def command(tmp_path: Path) -> Command:
         ended = subprocess.run(
             [sys.executable, "-c", AUDITED, "blocked" if blocked else "open", *words],
             check=False,
-            cwd=tmp_path,
+            cwd=folder,
             env={**clean, "LEADLINE_VECTOR_BACKEND": "faiss", **environ},
             capture_output=True,
             text=True,
