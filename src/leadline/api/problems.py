@@ -49,6 +49,7 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
 )
 CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_INNER = "constrained-str"  # what pydantic calls the text in "a text or nothing"
 MAX_PROBLEMS = 10
 MAX_PROBLEM_CHARS = 200
 
@@ -137,8 +138,8 @@ async def _invalid(_request: Request, error: RequestValidationError) -> JSONResp
 
 def what_is_wrong(error: RequestValidationError) -> str:
     """Each field that is wrong and why, in one sentence of bounded length."""
-    wrong = error.errors()
-    found = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}"[:MAX_PROBLEM_CHARS] for e in wrong]
+    places = [(".".join(str(part) for part in e["loc"] if part != _INNER), e["msg"]) for e in error.errors()]
+    found = [f"{place}: {why}"[:MAX_PROBLEM_CHARS] for place, why in places]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
     return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
 
