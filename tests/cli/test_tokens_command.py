@@ -62,6 +62,8 @@ def test_serving_others_needs_tokens_and_names(
     leadline("tokens", "rm", "ana", "--data-dir", tmp_path)
     monkeypatch.setenv("LEADLINE_ALLOWED_HOSTS", "docs.example")
     assert "no tokens" in leadline(*words).err
+    behind_a_proxy = leadline("serve", "--port", "0", "--data-dir", tmp_path)
+    assert (behind_a_proxy.code, "docs.example would let other machines" in behind_a_proxy.err) == (2, True)
 
 
 def test_a_damaged_file_keeps_the_server_from_starting(leadline: Any, tmp_path: Path) -> None:

@@ -44,12 +44,14 @@ def _refuse_strangers(settings: "Settings") -> None:
     from leadline.api.tokens import read_tokens
 
     tokens = read_tokens(settings.data_dir)
-    if is_loopback(settings.host):
+    # Whoever comes through a proxy on this machine asks by one of the names, and seems to be here.
+    doors = [host for host in (settings.host, *settings.allowed_hosts) if not is_loopback(host)]
+    if not doors:
         return
     if not tokens:
         raise ConfigError(
-            f"{settings.host} would let other machines ask this server, and there are no tokens to keep strangers out.",
-            hint="`leadline tokens add NAME` makes one; or listen on 127.0.0.1.",
+            f"{doors[0]} would let other machines ask this server, and there are no tokens to keep strangers out.",
+            hint="`leadline tokens add NAME` makes one; or listen on 127.0.0.1, without LEADLINE_ALLOWED_HOSTS.",
         )
     if not settings.allowed_hosts:
         raise ConfigError(
