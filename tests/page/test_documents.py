@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.page.conftest import WAIT_MS, Site, ask
 
 NOTE = "The blue lantern of Pier Nine is lit at 21:40 every evening. It is put out at sunrise by the night watch."
+WATCH = "Who puts out the blue lantern at sunrise?"
 LANTERN = "When is the blue lantern of Pier Nine lit?"
 
 
@@ -79,8 +80,10 @@ def test_what_can_not_be_read_is_told_beside_its_name(page: Page, tmp_path: Path
     expect(in_list(page, "good.txt")).to_contain_text("1 passage")
     job.get_by_role("button", name="Dismiss").click()
     expect(job).to_have_count(0)
-    delete(page, "good.txt")
-    expect(in_list(page, "good.txt")).to_have_count(0)
+    expect(in_list(page, "broken.pdf")).to_contain_text("failed")
+    for name in ("good.txt", "broken.pdf"):
+        delete(page, name)
+        expect(in_list(page, name)).to_have_count(0)
 
 
 def test_too_many_files_are_refused_with_the_reason(page: Page, site: Site) -> None:
@@ -144,13 +147,13 @@ def test_collections_stand_apart(page: Page, tmp_path: Path) -> None:
     (tmp_path / "lantern.txt").write_text(NOTE)
     add(page, tmp_path / "lantern.txt")
     expect(in_list(page, "lantern.txt")).to_contain_text("1 passage", timeout=WAIT_MS)
-    ask(page, LANTERN)
-    expect(page.locator(".answer")).to_contain_text("21:40")
+    ask(page, WATCH)
+    expect(page.locator(".answer")).to_contain_text("night watch")
     page.reload()
     expect(page.get_by_label("Collection", exact=True)).to_have_value("lanterns")
-    expect(page.locator(".turn h2")).to_have_text([LANTERN])
+    expect(page.locator(".turn h2")).to_have_text([WATCH])
     page.get_by_label("Collection", exact=True).select_option("default")
     expect(page.locator(".turn")).to_have_count(0)
     expect(in_list(page, "lantern.txt")).to_have_count(0)
     expect(in_list(page, "harbour-handbook.md")).to_have_count(1)
-    expect(page.locator("#threads")).not_to_contain_text(LANTERN)
+    expect(page.locator("#threads")).not_to_contain_text(WATCH)

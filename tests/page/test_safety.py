@@ -106,6 +106,7 @@ def test_a_hostile_answer_is_cleaned(page: Page, site: Site, said: str) -> None:
     for link in page.locator(".answer a").all():
         assert link.get_attribute("rel") == "noopener noreferrer nofollow"
         assert link.get_attribute("target") == "_blank"
+        assert not re.match(r"\[?\d", link.inner_text())  # a mark leads to a source, never away
     page.locator(".answer").hover()
 
 

@@ -1,5 +1,6 @@
 """Answers as they come: word by word, withdrawn, stopped, broken off, and the question that stays."""
 
+import json
 import os
 import re
 import shutil
@@ -7,10 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 from tests.page.conftest import LLM, Site, ask, ended, opened
 from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 
@@ -53,6 +55,28 @@ def test_a_rejected_draft_is_withdrawn(written: Page, site: Site) -> None:
     expect(turn.locator(".steps")).to_contain_text("Draft withdrawn")
 
 
+def answer_with(body: str, route: Route) -> None:
+    """Answers a request with this stream, which then ends."""
+    route.fulfill(status=200, content_type="text/event-stream", body=body)
+
+
+def test_a_withdrawn_draft_is_gone_at_once(page: Page) -> None:
+    """What was streamed before it is withdrawn is no part of what comes after, also where the stream ends there."""
+    said = [
+        {"type": "token", "text": "Made of chocolate."},
+        {"type": "retract", "reason": "No passage says so."},
+        {"type": "token", "text": "Made of"},
+        {"type": "token", "text": " sand."},
+    ]
+    for events, left in ((said, "Made of sand."), (said[:2], "")):
+        body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+        page.unroute_all()
+        page.route("**/chat", partial(answer_with, body))
+        ask(page, QUESTION)
+        expect(page.locator(".turn:last-child .answer")).to_have_text(left)
+        expect(page.locator(".turn:last-child .broken")).to_contain_text("Interrupted")
+
+
 def test_a_run_is_stopped(written: Page, site: Site) -> None:
     """Stop ends the run on the server too, keeps the question, and the box is free for the next."""
     site.chat.script(says(TRUE, end="hang", hang_s=20))
@@ -68,13 +92,12 @@ def test_a_run_is_stopped(written: Page, site: Site) -> None:
 
 
 def test_a_broken_stream_is_no_answer(written: Page, site: Site) -> None:
-    """Where the model's stream breaks off, what came is marked as incomplete, without sources."""
-    site.chat.script(says(TRUE, end="close", pause_s=0.03))
+    """Where the model's stream breaks off, that is said, and nothing of the draft stands there as an answer."""
+    site.chat.script(says(TRUE, end="close"))
     ask(written, QUESTION)
     turn = written.locator(".turn")
     expect(turn.locator(".broken")).to_contain_text("Interrupted")
-    expect(turn.locator(".answer.incomplete")).to_contain_text("7.2 metres")
-    expect(turn.locator("button.cite")).to_have_count(0)
+    expect(turn.locator(".answer")).to_have_text("")
     expect(turn.get_by_role("button", name="Ask again")).to_be_visible()
 
 

@@ -91,10 +91,9 @@ export class Turn {
   #halt(ending, spent) {
     cancelAnimationFrame(this.#drawing);
     this.#drawing = 0;
-    if (ending && this.#draft) {
-      this.#write(this.#draft, (n) => h("span", { class: "cite waiting" }, String(n)));
-      this.#answer.classList.add("incomplete");
-    }
+    // What is shown may be older than the draft: a withdrawn one must not stay because its last drawing was given up.
+    this.#write(this.#draft, (n) => h("span", { class: "cite waiting" }, String(n)));
+    this.#answer.classList.toggle("incomplete", Boolean(ending && this.#draft));
     this.#answer.removeAttribute("aria-busy");
     this.#steps?.end({ ending, spent });
   }
