@@ -49,21 +49,13 @@ def dependencies(
         assert opened is not None, "nodes ask for an LLM only where the run names one"
         return opened
 
-    async def facts() -> Facts:
-        return Facts(
-            models=await asyncio.to_thread(_names, library, ranking),
-            generation=await library.generation(),
-            settings=retrieval_settings(settings),
-            library=await library.identity(),
-        )
-
     return Dependencies(
         retrievers=library.retrievers,
         reranker=reranker,
         sentence_scorer=sentence_scorer,
         count_tokens=lambda text: len(library.embedder.token_spans(text)),
         chat=chat,
-        facts=facts,
+        facts=partial(_facts, settings, library, ranking),
         still_there=library.still_there,
         indexing=partial(still_being_indexed, library),
         rerank_timeout_s=settings.rerank_timeout_s,
@@ -74,6 +66,15 @@ def dependencies(
         ask_consent=ask_consent,
         person=person,
         check=partial(check_answer, meaning=MeaningByLikeness(TokenLikeness(encoder))),
+    )
+
+
+async def _facts(settings: Settings, library: Library, ranking: Reranker) -> Facts:
+    return Facts(
+        models=await asyncio.to_thread(_names, library, ranking),
+        generation=await library.generation(),
+        settings=retrieval_settings(settings),
+        library=await library.identity(),
     )
 
 

@@ -66,10 +66,9 @@ async def web(
     """
     if search is None:
         return {"web_denied": True}
-    query = outgoing_query(state)
     if kept_from := _kept_from(state, runtime):
         return kept_from
-    query = await _consented(query, runtime, ask_consent)
+    query = await _consented(outgoing_query(state), runtime, ask_consent)
     if not query:
         return {"web_denied": True}
     kept = await _kept(before, query)
