@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -235,6 +236,23 @@ def test_nothing_but_the_protocol_is_on_standard_output(copied: Path, tmp_path: 
     assert [each["id"] for each in answered] == [0, 1, 2, 3]
     assert all(each["jsonrpc"] == "2.0" and "result" in each for each in answered)
     assert [bool(each["result"].get("isError")) for each in answered[1:]] == [False, False, True]
+
+
+def test_ctrl_c_ends_it_while_it_waits_for_input(tmp_path: Path) -> None:
+    """Code 1 soon after, though nobody has closed its input."""
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command(tmp_path / "data"), **pipes) as server:
+        assert server.stdin
+        assert server.stdout
+        assert server.stderr
+        server.stdin.write(json.dumps(begin).encode() + b"\n")
+        server.stdin.flush()
+        assert b"leadline" in server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 1
+        assert b"Interrupted" in server.stderr.read()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """`leadline mcp`: the documents as tools for an agent, which starts this program and talks to it over its pipes."""
 
+import asyncio
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from leadline.cli.command import AsJson, DataDir, LockTimeout, run, settings_for
-from leadline.errors import ConfigError, MissingExtra
+from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, run, settings_for
+from leadline.cli.display import print_error
+from leadline.errors import ConfigError, LeadlineError, MissingExtra
 
 AllowWrite = Annotated[bool, typer.Option("--allow-write", help="Also let the agent add and delete documents.")]
 AddFrom = Annotated[
@@ -47,8 +51,22 @@ def mcp(
             ) from error
         from leadline.graph.run import open_app
 
-        async with open_app(settings_for(data_dir, lock_timeout)) as app:
-            await build_server(app, allow_write=allow_write, folders=add_from or ()).run_stdio_async()
+        try:
+            async with open_app(settings_for(data_dir, lock_timeout)) as app:
+                server = build_server(app, allow_write=allow_write, folders=add_from or ())
+                serving = asyncio.create_task(server.run_stdio_async())
+                await asyncio.wait({serving})
+                serving.result()
+        except asyncio.CancelledError:  # by Ctrl-C
+            _leave()
         return 0
 
     run(work(), as_json=as_json)
+
+
+def _leave() -> NoReturn:
+    """Ends the process at once: a thread of it waits for input, and whoever waits for that thread waits for ever."""
+    print_error(LeadlineError("Interrupted."), as_json=False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(FAILED)
