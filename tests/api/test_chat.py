@@ -92,6 +92,19 @@ def test_a_filter_narrows_the_search(client: httpx.Client) -> None:
     assert {row["file_name"] for row in result["context"]} <= {"harbour-history.md"}
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "where", [{"page": {"$gt": 10**30}}, {"$near": 1}, json.loads('{"$not":' * 200 + "{}" + "}" * 200)]
+)
+def test_a_bad_filter_is_refused_before_the_run(client: httpx.Client, where: Any, stream: bool) -> None:
+    """422 that says what is wrong with it, and no result: nobody takes it for an answer."""
+    response = client.post("/chat", json={"question": QUESTION, "filters": where, "stream": stream})
+    assert response.status_code == 422
+    error = response.json()["error"]
+    assert error["code"] == "invalid_filter"
+    assert "Bad filter" in error["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "named"),
     [

@@ -95,16 +95,19 @@ def _without_names(text: str, others: Others) -> str:
 
 
 def test_the_default_collection_is_no_way_in(guarded: Guarded) -> None:
-    """Naming no collection asks the server's own, which this token may not see."""
+    """The server's own, which this token may not see, isn't there by its name, and isn't meant where none is given."""
+    question = {"question": "What does error E-217 mean?", "stream": False}
     with guarded.client("ben") as ben:
         for answer in (
-            ben.post("/chat", json={"question": "What does error E-217 mean?", "stream": False}),
-            ben.get("/documents"),
-            ben.get("/jobs"),
-            ben.post("/documents", files={"files": ("x.txt", "y")}),
+            ben.post("/chat", json={**question, "collection": "default"}),
+            ben.get("/documents?collection=default"),
+            ben.get("/jobs?collection=default"),
+            ben.post("/documents?collection=default", files={"files": ("x.txt", "y")}),
         ):
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_unknown")
             assert answer.json()["error"]["hint"] == ""
+        unnamed = (ben.post("/chat", json=question), ben.get("/documents"), ben.get("/jobs"))
+        assert not [answer for answer in unnamed if "tide-gauge-manual" in answer.text or "11.4 volts" in answer.text]
 
 
 def test_what_is_mine_and_not_made_yet_names_nobody_elses(copied: Any, guarded: Guarded) -> None:
@@ -155,3 +158,15 @@ def test_no_spelling_of_an_id_reaches_another_conversation(guarded: Guarded, thr
         body = {"question": "And of ana?", "collection": "ben", "thread_id": thread_id, "stream": False}
         assert ben.post("/chat", json=body).status_code == 422
         assert ana.get("/threads/of-ana").json() == before
+
+
+def test_a_request_that_names_no_collection_is_about_ones_own(guarded: Guarded) -> None:
+    """What `GET /about` says of it holds for questions, uploads, lists, and the model of OpenAI's clients."""
+    with guarded.client("ana") as ana:
+        assert ana.get("/about").json()["collection"] == "ana"
+        assert ana.get("/documents").json()["collection"] == "ana"
+        question = "What is the code word of ana?"
+        assert SECRETS["ana"] in ana.post("/chat", json={"question": question, "stream": False}).json()["answer"]
+        asked = {"model": "leadline", "messages": [{"role": "user", "content": question}]}
+        reply = ana.post("/v1/chat/completions", json=asked).json()
+        assert SECRETS["ana"] in reply["choices"][0]["message"]["content"]

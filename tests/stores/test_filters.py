@@ -104,6 +104,18 @@ def test_bad_filters_are_refused(where: Any) -> None:
     assert "Bad filter at" in caught.value.message
 
 
+def test_filters_nest_to_a_bound() -> None:
+    """Fifty in one another are read; what is deeper is refused in words, and exhausts no stack."""
+
+    def nested(depth: int) -> Any:
+        return {"$not": nested(depth - 1)} if depth else {"a": 1}
+
+    filters.check(nested(filters.MOST_NESTED - 1))
+    for depth in (filters.MOST_NESTED, 400):
+        with pytest.raises(InvalidFilter, match="more than 50 filters"):
+            filters.check(nested(depth))
+
+
 @given(FILTERS, FIELDS)
 def test_not_is_the_opposite(where: dict[str, Any], fields: dict[str, Any]) -> None:
     """$not of a filter passes exactly what the filter doesn't."""

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from leadline import __version__
-from leadline.api.access import NOBODY, Caller, Who
+from leadline.api.access import NOBODY, Who
 from leadline.config import MAX_QUESTION_CHARS, Consent, Settings, WebPolicy
 
 router = APIRouter(tags=["health"])
@@ -63,7 +63,7 @@ async def about(request: Request, who: Who) -> About | TokenNeeded:
     asked = settings.run
     return About(
         version=__version__,
-        collection=_collection(who, asked.collection),
+        collection=who.default(asked.collection),
         web=asked.web,
         web_consent=asked.web_consent,
         llm=None if asked.llm is None else without_path(asked.llm),
@@ -81,11 +81,6 @@ async def about(request: Request, who: Who) -> About | TokenNeeded:
 def without_path(llm: str) -> str:
     """A model string as it may be shown: a file of weights is nobody's business but the server's."""
     return "local" if llm.startswith("local:") else llm
-
-
-def _collection(who: Caller, default: str) -> str:
-    """The server's own where the caller sees it, else the first that they see."""
-    return default if who.sees(default) else min(who.collections or {default})
 
 
 def _limits(settings: Settings) -> AboutLimits:

@@ -28,6 +28,10 @@ class Caller:
         """Whether the collection is there for this caller."""
         return self.collections is None or collection in self.collections
 
+    def default(self, collection: str) -> str:
+        """The collection of a request that names none: the server's own, else the first that this caller sees."""
+        return collection if self.sees(collection) else min(self.collections or {collection})
+
     def need(self, collection: str) -> None:
         """Raises CollectionUnknown unless this caller may see the collection."""
         if not self.sees(collection):

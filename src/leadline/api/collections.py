@@ -15,7 +15,7 @@ router = APIRouter(tags=["documents"])
 
 # A query can leave it out, and can't say null.
 _Named = Annotated[str, Field(pattern=COLLECTION_PATTERN)] | SkipJsonSchema[None]
-Collection = Annotated[_Named, Query(description="Left out: that of the server's settings.")]
+Collection = Annotated[_Named, Query(description="Left out: that of `GET /about`.")]
 OneOrAll = Annotated[_Named, Query(description="Left out: all that the caller sees.")]
 
 
@@ -42,8 +42,8 @@ async def collections(request: Request, who: Who) -> Collections:
 
 
 async def known_collection(request: Request, who: Caller, name: str | None) -> str:
-    """The collection named, or that of the settings. Raises CollectionUnknown unless it is there for this caller."""
-    wanted = name or str(request.app.state.settings.run.collection)
+    """The collection named, or this caller's default. Raises CollectionUnknown unless it is there for this caller."""
+    wanted = name or who.default(request.app.state.settings.run.collection)
     who.need(wanted)
     if not await knows_collection(request.app.state.leadline.library, wanted):
         raise CollectionUnknown(f"There is no collection {wanted}.")

@@ -127,7 +127,7 @@ async def upload(request: Request, who: Who, collection: Collection = None) -> J
     """
     who.need_write()
     settings, catalog = request.app.state.settings, request.app.state.leadline.library.catalog
-    name = collection or settings.run.collection
+    name = collection or who.default(settings.run.collection)
     who.need(name)
     try:
         async with received_files(request, catalog, settings) as files:

@@ -47,7 +47,7 @@ router = APIRouter(prefix="/v1", tags=["openai"], route_class=_Route)
 
 @router.get("/models")
 async def models(request: Request, who: Who) -> dict[str, Any]:
-    """The models of this caller: `leadline` asks the server's own collection, `leadline/NAME` the collection NAME."""
+    """The models of this caller: `leadline` asks the collection of `GET /about`, `leadline/NAME` another."""
     return {"object": "list", "data": [_model(name) for name in await _names(request.app.state.leadline, who)]}
 
 
@@ -88,7 +88,7 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
 
 async def _names(app: App, who: Caller) -> list[str]:
     seen = [name for name in await app.library.collections() if who.sees(name)]
-    own = [MODEL] if app.settings.run.collection in seen else []
+    own = [MODEL] if who.default(app.settings.run.collection) in seen else []
     return own + [f"{MODEL}/{name}" for name in seen]
 
 

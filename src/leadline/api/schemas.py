@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, Settings, WebPolicy
 from leadline.errors import ConfigError
+from leadline.stores import filters
 
 T = TypeVar("T")
 
@@ -39,8 +40,9 @@ class Choices(BaseModel):
     def context(self, settings: Settings, collection: str) -> RunContext:
         """The knobs of this run: the server's defaults, with what the client chose first.
 
-        Raises ConfigError for an LLM that the server doesn't offer.
+        Raises ConfigError for an LLM that the server doesn't offer, InvalidFilter.
         """
+        filters.check(self.filters)
         run = settings.run
         offered = {*settings.llms, run.llm}
         if self.llm is not None and self.llm not in offered:

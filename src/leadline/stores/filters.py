@@ -31,6 +31,8 @@ OPERATORS = (*NEGATIONS, *RANGES)
 CONNECTIVES = ("$and", "$or", "$not")
 # What a signed 64-bit integer column holds.
 INTEGER_BOUND = 2**63
+# Filters in filters; each costs every reader of one a call.
+MOST_NESTED = 50
 
 
 def fields_of(record: ChunkRecord) -> dict[str, FieldValue]:
@@ -49,8 +51,14 @@ def storable(value: object) -> bool:
 
 def check(where: Where | None) -> None:
     """Raises InvalidFilter, naming the bad part, unless `where` is in the portable form."""
+    _check(where, MOST_NESTED)
+
+
+def _check(where: Where | None, left: int) -> None:
     if where is None:
         return
+    if not left:
+        raise InvalidFilter(f"Bad filter: more than {MOST_NESTED} filters stand in one another.")
     if not isinstance(where, Mapping):
         raise _invalid(where, "a filter is a mapping")
     for key, value in where.items():
@@ -58,11 +66,11 @@ def check(where: Where | None) -> None:
             if not isinstance(value, list | tuple) or not value:
                 raise _invalid({key: value}, f"{key} takes a list of one or more filters")
             for part in value:
-                check(part)
+                _check(part, left - 1)
         elif key == "$not":
             if value is None:
                 raise _invalid({key: value}, "$not takes a filter")
-            check(value)
+            _check(value, left - 1)
         else:
             _check_field(key, value)
 
