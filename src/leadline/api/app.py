@@ -79,7 +79,8 @@ def create_app(settings: Settings, *, library: Library | None = None) -> FastAPI
 def _guard(api: FastAPI, settings: Settings) -> None:
     """What a request passes on its way in, the last one here first."""
     api.add_middleware(Limits, settings=settings)
-    api.add_middleware(TokenGate, book=TokenBook(settings.data_dir, always=not is_loopback(settings.host)))
+    others = [host for host in (settings.host, *settings.allowed_hosts) if not is_loopback(host)]
+    api.add_middleware(TokenGate, book=TokenBook(settings.data_dir, always=bool(others)))
     if settings.cors_origins:
         api.add_middleware(OtherPages, origins=settings.cors_origins)
     api.add_middleware(KnownHosts, hosts=settings.allowed_hosts, origins=settings.cors_origins)
