@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
-from tests.page.conftest import LLM, Site, ask, ended, opened
+from tests.page.conftest import LLM, WAIT_MS, Site, ask, ended, opened
 from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 
 pytestmark = LITELLM_WARNINGS
@@ -160,9 +160,11 @@ def own_server(filled: Path, writer: ChatServer, tmp_path: Path) -> Iterator[Own
 def test_a_server_lost_in_mid_stream(own_server: OwnServer, context: BrowserContext, writer: ChatServer) -> None:
     """The server is killed while it answers: interrupted, the question stays, and it is asked again when it is back."""
     page = opened(context, own_server.start())
-    writer.script(Reply(tuple(TRUE.split()[0:1]) + tuple(f" {w}" for w in TRUE.split()[1:6]), end="hang", hang_s=30))
+    writer.script(Reply(tuple(TRUE.split()[0:1]) + tuple(f" {w}" for w in TRUE.split()[1:6]), end="hang", hang_s=300))
     ask(page, QUESTION, wait=False)
-    expect(page.locator(".answer")).to_have_text(re.compile("dredged"))
+    expect(page.locator(".answer")).to_have_text(
+        re.compile("dredged"), timeout=4 * WAIT_MS
+    )  # it reads its models first
     own_server.kill()
     ended(page)
     expect(page.locator(".broken")).to_contain_text("Interrupted")
@@ -174,5 +176,4 @@ def test_a_server_lost_in_mid_stream(own_server: OwnServer, context: BrowserCont
     own_server.start()
     writer.script(says(TRUE))
     page.locator(".turn:last-child").get_by_role("button", name="Ask again").click()
-    ended(page)
-    expect(page.locator(".turn:last-child .answer button.cite")).to_have_count(1)
+    expect(page.locator(".turn:last-child .answer button.cite")).to_have_count(1, timeout=4 * WAIT_MS)
