@@ -3,6 +3,7 @@
 Knows the event models and LangGraph's writer. Knows nothing of what happened.
 """
 
+import logging
 from typing import TypeVar, cast
 
 from langgraph.runtime import Runtime
@@ -10,6 +11,8 @@ from langgraph.types import Overwrite
 
 from leadline.config import RunContext
 from leadline.events import DegradedEvent, Event
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -20,7 +23,11 @@ def emit(runtime: Runtime[RunContext], event: Event) -> None:
 
 
 def degrade(runtime: Runtime[RunContext], part: str, error: BaseException) -> str:
-    """Tells that `part` failed and the run goes on without it. Returns `part`, for the state's `degraded`."""
+    """Tells that `part` failed and the run goes on without it. Returns `part`, for the state's `degraded`.
+
+    The log gets the kind of the error only: its words may be a document's or a question's.
+    """
+    log.info("A run goes on without %s: %s", part, type(error).__name__)
     emit(runtime, DegradedEvent(part=part, reason=str(error) or type(error).__name__))
     return part
 
