@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from leadline.citations import answer_sentences
 from leadline.nodes.extractive import Quote, as_answer, quotes_for
 
@@ -185,3 +187,28 @@ def test_a_row_about_another_thing_is_not_quoted_since_a_name_led_to_its_table(p
     table = block(passage, 2, "Tom Hale was born in Aldport.", "Mira Stone was born in Halden.", led_by=led)
     quoted = texts(quotes_for(asked, [alpha, table], AfterABridge(2, -1, 4)))
     assert quoted == ["Mira Stone directed it.", "Mira Stone was born in Halden."]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "quoted"),
+    [
+        ("What is the 2024 budget?", "The 2025 budget is 20 crowns.", False),
+        ("What is the 2025 budget?", "The 2025 budget is 20 crowns.", True),
+        ("What is the budget?", "The 2025 budget is 20 crowns.", True),
+        ("What are the dues in 2026?", "The dues since January 2025 are 9 crowns.", True),
+        ("What was built after 2010?", "The pier was built in 2015.", True),
+        ("Who led the port in 2011?", "Mira Stone led the port 2009 and again 2014.", True),
+        ("How many berths were there in 2024?", "There are 2025.5 metres of berths.", True),
+    ],
+)
+def test_what_is_said_of_another_year_is_no_answer(passage: Any, question: str, text: str, quoted: bool) -> None:
+    """Where the passage never names the year that is asked about, unless a year ends a time or stands around it."""
+    assert bool(quotes_for(question, [block(passage, 1, text)], Given(4))) is quoted
+
+
+def test_a_year_may_stand_elsewhere_in_the_passage(passage: Any) -> None:
+    """In its headings, its file's name or another sentence: then the sentence may well be of it."""
+    asked, text = "What is the 2024 budget?", "The plan of 2023 gives it 20 crowns."
+    for named in ({"headings": ["Budget 2024"]}, {"file_name": "budget-2024.md"}):
+        assert quotes_for(asked, [block(passage, 1, text, **named)], Given(4))
+    assert quotes_for(asked, [block(passage, 1, "This is about 2024.", text)], Given(4, 4))

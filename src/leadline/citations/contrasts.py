@@ -92,6 +92,14 @@ _LIMIT = re.compile(
 )
 _BETWEEN = re.compile(r"\b(?:between|from) (?P<low>[\d.,]*\d) (?:and|to) (?P<high>[\d.,]*\d)", re.IGNORECASE)
 
+_YEAR = re.compile(r"(?<![\d.,/-])(?:1[5-9]|20)\d\d(?!\d|[.,]\d|['’]?s\b)")
+# A year at an end of a time holds for others too.
+_OPEN_TIME = re.compile(
+    rf"\b(?:from|since|after|before|until|till|to|by|of|than|between|seit|ab|bis|nach|vor|von|depuis|avant|desde|hasta)\s+"
+    rf"(?:[\w.]+\s+){{0,3}}?{_YEAR.pattern}",
+    re.IGNORECASE,
+)
+
 
 def contradicted(sentence: str, text: str) -> str:
     """The word of `sentence` in whose place `text` has another of its set and never that one; "" if none."""
@@ -102,6 +110,19 @@ def contradicted(sentence: str, text: str) -> str:
 def of_another_occasion(question: str, text: str) -> bool:
     """Whether `question` names a season, weekday, month or time of the day, and `text` only others of its kind."""
     return bool(_other_of_a_set(question, text, _OCCASIONS))
+
+
+def of_another_year(question: str, text: str, passage: str) -> bool:
+    """Whether `question` is about years that nothing of the `passage` names, and its sentence `text` about others.
+
+    Not where either names a year as the end of a time (since 2020), nor where the asked one is between two of the text.
+    """
+    asked, said = set(_YEAR.findall(question)), set(_YEAR.findall(text))
+    if not asked or not said or asked.intersection(_YEAR.findall(passage)):
+        return False
+    if _OPEN_TIME.search(question) or _OPEN_TIME.search(text):
+        return False
+    return not any(min(said) < year < max(said) for year in asked)
 
 
 def _other_of_a_set(sentence: str, text: str, sets: tuple[dict[str, frozenset[str]], ...]) -> str:

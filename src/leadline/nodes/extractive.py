@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from leadline.citations.contrasts import of_another_occasion
+from leadline.citations.contrasts import of_another_occasion, of_another_year
 from leadline.citations.markers import clean_answer
 from leadline.entities import fold
 from leadline.ranking import is_scored
@@ -56,14 +56,16 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
 
     A sentence says little without the headings it stands under, so its sign is that of both together; among those of
     a list or a table, whose headings are the same, what they say by themselves decides too. What is said of another
-    season, weekday, month or time of the day than the question names is no answer to it. In a passage that a hop led
-    to, a sentence is read after the one that names it too, and both count.
+    season, weekday, month or time of the day than the question names is no answer to it, nor what a passage without the
+    question's year says of another. In a passage that a hop led to, a sentence is read after the one that names it too,
+    and both count.
     Two batched model calls, one without headings, and one for hops: run it in a thread. Raises ModelError.
     """
     possible = list(_quotable(question, evidence))
     if not possible or _names_another_code(question, evidence):
         return []
     headings = {block["n"]: _headings(block) for block in evidence}
+    passages = {block["n"]: _whole(block) for block in evidence}
     under = [f"{headings[quote.n]}: {quote.text}" if headings[quote.n] else quote.text for quote in possible]
     signs = scorer.score_sentences(question, under)
     plain_texts = [quote.text for quote in possible]
@@ -71,7 +73,7 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     scored = [
         Quote(quote.n, quote.start, quote.text, (float(sign) + float(plain)) / 2)
         for quote, text, sign, plain in zip(possible, under, signs, alone, strict=True)
-        if is_scored(sign) and sign > 0 and is_scored(plain) and not of_another_occasion(question, text)
+        if is_scored(sign) and sign > 0 and is_scored(plain) and not _of_another_time(question, text, passages[quote.n])
     ]
     named = _naming(question, scored, headings)
     whole = {quote: (text, float(sign)) for quote, text, sign in zip(possible, under, signs, strict=True)}
@@ -146,11 +148,18 @@ def _headings(block: EvidenceBlock) -> str:
 def _names_another_code(question: str, evidence: Sequence[EvidenceBlock]) -> bool:
     """Whether the question is about a code (FP-300, E-131) that no passage has anywhere: what they say is of others."""
     codes = {_squeezed(code) for code in _numbered(question) if any(map(str.isalpha, code))}
-    documents = [block["document"] for block in evidence]
-    named = " ".join(
-        _squeezed(f"{d['content']} {d['metadata'].get('headings')} {d['metadata'].get('file_name')}") for d in documents
-    )
+    named = " ".join(_squeezed(_whole(block)) for block in evidence)
     return any(code not in named for code in codes)
+
+
+def _of_another_time(question: str, text: str, passage: str) -> bool:
+    return of_another_occasion(question, text) or of_another_year(question, text, passage)
+
+
+def _whole(block: EvidenceBlock) -> str:
+    """A passage with all that it is called by."""
+    document = block["document"]
+    return f"{document['content']} {document['metadata'].get('headings')} {document['metadata'].get('file_name')}"
 
 
 def _squeezed(text: str) -> str:
