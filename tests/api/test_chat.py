@@ -178,6 +178,8 @@ def test_the_web_is_asked_at_the_second_request(on_the_web: Any, search_server: 
     [
         ({"web_consent": "no"}, {"web_consent": "yes", "web": "always"}),
         ({"web": "never"}, {"web_consent": "yes", "web": "always"}),
+        ({"web": "never", "web_consent": "yes"}, {"web": "always"}),
+        ({"web": "never", "web_consent": "yes"}, {"web": "auto"}),
         ({"web_consent": "yes"}, {"web_consent": "no", "web": "always"}),
         ({}, {"web": "always"}),
     ],
@@ -186,8 +188,9 @@ def test_a_client_s_yes_opens_nothing_that_is_shut(
     on_the_web: Any, search_server: Any, run: dict[str, Any], asked: dict[str, Any]
 ) -> None:
     """Where server or client says no, or nobody says yes, not one byte goes to the search engine."""
-    with on_the_web(**run) as url:
-        body = {"question": UNKNOWN, "stream": False, **asked}
-        result = httpx.post(f"{url}/chat", json=body, timeout=60, trust_env=False).json()
-    assert result["status"] == "abstained"
+    said = {"model": "leadline", "messages": [{"role": "user", "content": UNKNOWN}], "leadline": asked}
+    with on_the_web(**run) as url, httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        results = [client.post("/chat", json={"question": UNKNOWN, "stream": False, **asked}).json()]
+        results.append(client.post("/v1/chat/completions", json=said).json()["leadline"])
+    assert [(result["status"], result["web_used"]) for result in results] == [("abstained", False)] * 2
     assert not search_server.recorded

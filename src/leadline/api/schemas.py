@@ -28,7 +28,7 @@ class Choices(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    web: WebPolicy | None = None
+    web: WebPolicy | None = Field(None, description="Without effect where the server's own setting is never.")
     web_consent: Literal["yes", "no"] | None = Field(
         None, description="yes: whoever asks has seen the query that goes out. What the server forbids stays forbidden."
     )
@@ -50,6 +50,8 @@ class Choices(BaseModel):
             raise ConfigError(f"The LLM {self.llm} is not offered here.", hint=f"Offered: {names}.")
         chosen = self.model_dump(include={"web", "web_consent", "filters", "llm"}, exclude_none=True)
         # What a server never does by itself it doesn't do at a client's word either.
+        if run.web == "never":
+            chosen.pop("web", None)
         if self.web_consent == "yes" and (run.web_consent == "no" or run.web == "never"):
             del chosen["web_consent"]
         return run.model_copy(update={**chosen, "collection": collection})
