@@ -61,6 +61,40 @@ def test_an_upload_without_end_is_cut_off(copied: Path, tmp_path: Path, serving:
     assert kept == []
 
 
+def _sent_before_it_ended(url: str, path: str, headers: dict[str, str]) -> tuple[bytes, int]:
+    """The first line of the answer, and how many of 100 MB without an announced length the server let in."""
+    place = urlsplit(url)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"POST {path} HTTP/1.1\r\n{lines}Transfer-Encoding: chunked\r\n\r\n".encode()
+    with socket.create_connection((place.hostname, place.port), timeout=10) as wire:
+        wire.sendall(head)
+        answer = wire.recv(100).split(b"\r\n")[0]
+        for sent in range(100):
+            try:
+                wire.sendall(b"f4240\r\n" + b"a" * 1_000_000 + b"\r\n")
+            except OSError:
+                return answer, sent
+    return answer, 100
+
+
+def test_what_a_stranger_sends_is_not_read(copied: Path, tmp_path: Path, serving: Serving) -> None:
+    """Who is refused before the body was read (no token, a wrong host, guessed too often) can't send on."""
+    folder = shutil.copytree(copied, tmp_path / "data")
+    add_token(folder, "ana", None, may_write=True)
+    with serving(load_settings(data_dir=folder)) as url:
+        ours, foreign = {"Host": "127.0.0.1"}, {"Host": "evil.example"}
+        for headers, path, status in ((ours, "/documents", 401), (ours, "/nix", 401), (foreign, "/documents", 403)):
+            answer, sent = _sent_before_it_ended(url, path, headers)
+            assert answer.split()[1] == str(status).encode()
+            assert sent < 20
+        with httpx.Client(base_url=url, trust_env=False) as client:
+            while client.get("/collections").status_code == 401:
+                pass
+        answer, sent = _sent_before_it_ended(url, "/documents", ours)
+        assert answer.split()[1] == b"429"
+        assert sent < 20
+
+
 def test_a_body_that_stops_coming_is_given_up(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sends half of it and waits gets 408, and its connection is closed."""
     monkeypatch.setattr(limits, "BODY_PAUSE_S", 0.3)

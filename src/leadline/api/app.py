@@ -22,7 +22,7 @@ from leadline.api.health import router as health
 from leadline.api.hosts import KnownHosts, is_loopback
 from leadline.api.jobs import router as jobs
 from leadline.api.jobs import running_jobs
-from leadline.api.limits import Limits
+from leadline.api.limits import Limits, Unread
 from leadline.api.metrics import Metrics, Observed
 from leadline.api.metrics import router as metrics_route
 from leadline.api.openai_api import router as openai
@@ -86,3 +86,4 @@ def _guard(api: FastAPI, settings: Settings) -> None:
     api.add_middleware(KnownHosts, hosts=settings.allowed_hosts, origins=settings.cors_origins)
     api.add_middleware(Faults)
     api.add_middleware(SecurityHeaders)
+    api.add_middleware(Unread)

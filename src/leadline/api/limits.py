@@ -54,7 +54,7 @@ class Limits:
             return
         self._running[name] += 1
         try:
-            await self.app(scope, body.receive, body.closing(send))
+            await self.app(scope, body.receive, send)
         finally:
             self._running[name] -= 1
             if not self._running[name]:
@@ -71,10 +71,10 @@ class Limits:
         most = self._settings.max_running
         if self._running[name] >= most:
             message = f"{most} requests of yours are being worked on, which is the most at once."
-            return problem(429, "too_many_at_once", message, "Wait for one to end.", {"Retry-After": "1", **CLOSE})
+            return problem(429, "too_many_at_once", message, "Wait for one to end.", {"Retry-After": "1"})
         if wait_s := self._rates.take(name):
             message = f"You may ask and upload {self._settings.rate_per_minute} times a minute."
-            return problem(429, "rate_limited", message, "Wait a little.", {"Retry-After": str(wait_s), **CLOSE})
+            return problem(429, "rate_limited", message, "Wait a little.", {"Retry-After": str(wait_s)})
         return None
 
 
@@ -95,24 +95,48 @@ class BoundedBody:
             async with asyncio.timeout(BODY_PAUSE_S):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"Nothing more of the body came for {BODY_PAUSE_S:g} s.", CLOSE) from None
+            raise HTTPException(408, f"Nothing more of the body came for {BODY_PAUSE_S:g} s.") from None
         if message["type"] == "http.request":
             self._whole = not message.get("more_body", False)
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise HTTPException(413, self._refusal, CLOSE)
+                raise HTTPException(413, self._refusal)
         return message
 
-    def closing(self, send: Send) -> Send:
-        """`send`, but an answer that is given before all of the body has come ends the connection: nobody reads on."""
+
+class Unread:
+    """ASGI middleware: an answer given before all of the body has come ends the connection, so that nobody reads on.
+
+    Stands around whoever refuses: a body without an end is sent by those, too, who have no right to send one.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        if scope["type"] != "http" or not _has_body(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+            return
+        whole = False
+
+        async def receiving() -> Message:
+            nonlocal whole
+            message = await receive()
+            whole = whole or not message.get("more_body", False)
+            return message
 
         async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start" and not self._whole:
-                MutableHeaders(raw=message["headers"]).update(CLOSE)
+            if message["type"] == "http.response.start" and not whole:
+                MutableHeaders(scope=message).update(CLOSE)
             await send(message)
 
-        return sending
+        await self.app(scope, receiving, sending)
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 def _too_large(refusal: str) -> Response:
-    return problem(413, "too_large", refusal, headers=CLOSE)
+    return problem(413, "too_large", refusal)
