@@ -1,6 +1,8 @@
 """`/v1/chat/completions` and `/v1/models` with OpenAI's own client, over real connections."""
 
 import asyncio
+import json
+import re
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
@@ -193,6 +195,18 @@ async def test_half_a_character_is_refused(quoting: AsyncOpenAI) -> None:
         headers = {"content-type": "application/json"}
         refused = await quoting._client.post(f"{quoting.base_url}chat/completions", content=body, headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_a_wrong_field_is_named_as_it_was_written(quoting: AsyncOpenAI) -> None:
+    """What is wrong is told by the field's own name, in words; the names of the program's types stay inside."""
+    for content in (5, r"\ud800", [{"type": "image_url"}]):
+        written = f'"{content}"' if isinstance(content, str) else json.dumps(content)
+        body = f'{{"model": "leadline", "messages": [{{"role": "user", "content": {written}}}]}}'
+        headers = {"content-type": "application/json"}
+        refused = await quoting._client.post(f"{quoting.base_url}chat/completions", content=body, headers=headers)
+        message = refused.json()["error"]["message"]
+        assert message.startswith("body.messages.0.content")
+        assert not re.search(r"unbroken|function|\[|Value error", message)
 
 
 async def test_what_changes_nothing_here_is_let_pass(quoting: AsyncOpenAI) -> None:

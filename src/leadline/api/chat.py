@@ -5,6 +5,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from leadline.api.access import Who
 from leadline.api.asked import CLIENT_GONE, while_connected
+from leadline.api.cleaning import Cleaning
 from leadline.api.collections import known_collection
 from leadline.api.schemas import ChatRequest
 from leadline.api.sse import HEADERS, begin_stream, numbered
@@ -24,9 +25,10 @@ async def chat(asked: ChatRequest, request: Request, who: Who) -> Response:
     app: App = request.app.state.leadline
     context = asked.context(app.settings, await known_collection(request, who, asked.collection))
     thread = who.thread(asked.thread_id) if asked.thread_id else None
+    clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:
-        events = app.stream(asked.question, context=context, thread_id=thread)
+        events = clean.events(app.stream(asked.question, context=context, thread_id=thread))
         frames = await begin_stream(events, numbered(), heartbeat_s=app.settings.heartbeat_s)
         return StreamingResponse(frames, media_type="text/event-stream", headers=HEADERS)
     result = await while_connected(request, app.ask(asked.question, context=context, thread_id=thread))
-    return Response(status_code=CLIENT_GONE) if result is None else JSONResponse(result)
+    return Response(status_code=CLIENT_GONE) if result is None else JSONResponse(clean.result(result))

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from leadline.api.access import Who
+from leadline.api.cleaning import Cleaning
 from leadline.api.problems import problem
 from leadline.errors import LeadlineError
 from leadline.knowledge import Library
@@ -32,7 +33,8 @@ async def ready(request: Request, who: Who) -> dict[str, Any] | Response:
         generation = {"generation": await app.library.generation()} if who.collections is None else {}
         return {"status": "ready", **generation}
     code, message, hint = found if who.sees(name) else ("not_ready", "The server can't answer now.", "")
-    return problem(503, code, message, hint)
+    told = Cleaning(who, request.app.state.settings.data_dir).text
+    return problem(503, code, told(message), told(hint))
 
 
 async def _matter(library: Library, collection: str) -> tuple[str, str, str] | None:

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 
 from leadline.api.access import Caller, Who
 from leadline.api.asked import CLIENT_GONE, while_connected
+from leadline.api.cleaning import Cleaning
 from leadline.api.collections import known_collection
 from leadline.api.openai_schemas import MODEL, CompletionRequest, collection_of
 from leadline.api.openai_wire import INTERRUPTED, Reply, failure
@@ -72,14 +73,16 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
     collection = await known_collection(request, who, collection_of(asked.model))
     context = asked.leadline.context(app.settings, collection)
     reply = Reply(asked.model, str(request.base_url), bool(context.llm), asked.usage_wanted)
+    clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:
-        events = app.stream(asked.question, context=context, history=asked.history())
+        events = clean.events(app.stream(asked.question, context=context, history=asked.history()))
         frames = await begin_stream(events, reply.writer(), heartbeat_s=app.settings.heartbeat_s)
         return StreamingResponse(frames, media_type="text/event-stream", headers=HEADERS)
     work = app.ask(asked.question, context=context, history=asked.history())
     result = await while_connected(request, work)
     if result is None:
         return Response(status_code=CLIENT_GONE)
+    result = clean.result(result)
     if error := failure(result):
         status = BAD_GATEWAY if error["code"] == INTERRUPTED else status_of_code(error["code"])
         return problem(status, error["code"], error["message"], error["hint"])

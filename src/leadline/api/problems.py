@@ -1,8 +1,9 @@
 """One JSON error shape for every status, whatever went wrong and wherever it was noticed."""
 
 import logging
+import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request
@@ -13,6 +14,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leadline.api.access import caller_of
+from leadline.api.cleaning import Cleaning
 from leadline.api.schemas import ErrorBody, ErrorResponse
 from leadline.errors import (
     CollectionUnknown,
@@ -49,7 +51,8 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
 )
 CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-_INNER = "constrained-str"  # what pydantic calls the text in "a text or nothing"
+# What pydantic calls the kinds that a value may be of: no names of a client's.
+_KIND = re.compile(r"constrained-str|(?:function-\w+|list|dict)\[.*\]")
 MAX_PROBLEMS = 10
 MAX_PROBLEM_CHARS = 200
 
@@ -125,11 +128,8 @@ async def _known(request: Request, error: LeadlineError) -> JSONResponse:
     who = caller_of(request.scope)
     if who.collections is not None and isinstance(error, CollectionUnknown):
         hint = ""  # it names the collections of others
-    if mark := who.thread(""):
-        place = request.app.state.settings.data_dir
-        for inner, outer in ((mark, ""), (f" in {place}", ""), (str(place), "the data folder")):
-            message, hint = message.replace(inner, outer), hint.replace(inner, outer)
-    return problem(status_of(error), error.code, message, hint)
+    told = Cleaning(who, request.app.state.settings.data_dir).text
+    return problem(status_of(error), error.code, told(message), told(hint))
 
 
 async def _invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
@@ -138,10 +138,16 @@ async def _invalid(_request: Request, error: RequestValidationError) -> JSONResp
 
 def what_is_wrong(error: RequestValidationError) -> str:
     """Each field that is wrong and why, in one sentence of bounded length."""
-    places = [(".".join(str(part) for part in e["loc"] if part != _INNER), e["msg"]) for e in error.errors()]
-    found = [f"{place}: {why}"[:MAX_PROBLEM_CHARS] for place, why in places]
+    found = [
+        f"{_place(e['loc'])}: {e['msg'].removeprefix('Value error, ')}"[:MAX_PROBLEM_CHARS] for e in error.errors()
+    ]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
     return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
+
+
+def _place(loc: Sequence[str | int]) -> str:
+    """The way to a field, as a client wrote it."""
+    return ".".join(str(part) for part in loc if not _KIND.fullmatch(str(part)))
 
 
 async def _http(request: Request, error: HTTPException) -> JSONResponse:
