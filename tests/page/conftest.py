@@ -95,17 +95,29 @@ def site(filled: Path, writer: ChatServer, tmp_path_factory: pytest.TempPathFact
         yield Site(url, settings, writer)
 
 
-@pytest.fixture(scope="module")
-def browser(site: Site) -> Iterator[Browser]:
-    """Chromium. One for each file of tests: its event loop would be in the way of tests that have their own."""
+@pytest.fixture(scope="session")
+def chromium(site: Site) -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Chromium, and the event loop it is driven by, which counts as running for as long as the browser is there."""
     path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
     if path is None:
         pytest.skip("There is no Chromium on this machine: apt-get install chromium")
     expect.set_options(timeout=WAIT_MS / 2)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture
+def browser(chromium: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """The one browser of all tests. Its loop is hidden between them: tests of other kinds run loops of their own."""
+    browser, loop = chromium
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture
