@@ -1,56 +1,17 @@
 """`leadline mcp` with the SDK's own client over real pipes: tools, schemas, errors, and a clean standard output."""
 
 import json
-import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
+from tests.api.mcp_tools import QUESTION, READING, call, command, fault, served
 from tests.servers.chat_server import Reply
-
-PROGRAM = str(Path(sys.executable).with_name("leadline"))
-QUESTION = "What is the bollard pull of the tug Anvil?"
-READING = {"search", "ask", "list_documents", "get_passage"}
-WRITING = {"add_document", "delete_document"}
-
-
-def command(folder: Path, *words: str) -> list[str]:
-    """The command line of the server."""
-    return [PROGRAM, "mcp", "--data-dir", str(folder), *words]
-
-
-@asynccontextmanager
-async def served(folder: Path, *words: str, **env: str) -> AsyncIterator[Client]:
-    """A client of a server process of its own."""
-    program, *rest = command(folder, *words)
-    parameters = StdioServerParameters(command=program, args=rest, env={"PATH": os.environ["PATH"], **env})
-    async with Client(parameters) as client:
-        yield client
-
-
-async def call(client: Client, tool: str, /, **arguments: Any) -> Any:
-    """What a tool gives, as data; its text is there too."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    assert result.content[0].text  # type: ignore[union-attr]
-    return result.structured_content
-
-
-async def fault(client: Client, tool: str, /, **arguments: Any) -> str:
-    """What a tool says that can't do what was asked."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return str(result.content[0].text)  # type: ignore[union-attr]
 
 
 async def test_the_documents_are_searched_asked_listed_and_read(copied: Path, tmp_path: Path) -> None:
@@ -113,70 +74,49 @@ async def test_errors_say_what_to_do(copied: Path, tmp_path: Path) -> None:
         assert (await call(client, "search", query=QUESTION))["passages"]
 
 
-async def test_documents_are_added_and_deleted_where_that_is_allowed(copied: Path, tmp_path: Path) -> None:
-    """A text and a file go in, can be asked about, are replaced and deleted; a broken file says why it isn't in."""
-    folder, opened = shutil.copytree(copied, tmp_path / "data"), tmp_path / "opened"
-    opened.mkdir()
-    (opened / "quokka.md").write_text("The quokka project has a budget of 42 pounds.\n")
-    (opened / "broken.docx").write_bytes(b"PK nothing")
-    async with served(folder, "--allow-write", "--add-from", str(opened)) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == READING | WRITING
-        assert not any(tools[name].annotations.read_only_hint for name in WRITING)  # type: ignore[union-attr]
-        added = await call(client, "add_document", path=str(opened / "quokka.md"))
-        assert (added["status"], added["file_name"]) == ("added", "quokka.md")
-        asked = await call(client, "ask", question="What budget does the quokka project have?")
-        assert "42 pounds" in asked["answer"]
-        again = await call(client, "add_document", name="quokka.md", text="The quokka project has 43 pounds as budget.")
-        assert (again["status"], again["doc_id"]) == ("replaced", added["doc_id"])
-        asked = await call(client, "ask", question="What budget does the quokka project have?")
-        assert "43 pounds" in asked["answer"]
-        assert "42" not in asked["answer"]
-        assert (await call(client, "add_document", name="n.md", text="New.", collection="new"))["status"] == "added"
-        assert "new" in (await call(client, "list_documents"))["collections"]
-        removed = await call(client, "delete_document", document="quokka.md")
-        assert removed["doc_id"] == added["doc_id"]
-        asked = await call(client, "ask", question="What budget does the quokka project have?")
-        assert asked["status"] == "abstained"
-        assert "not what its name" in await fault(client, "add_document", path=str(opened / "broken.docx"))
-        assert "no document" in await fault(client, "delete_document", document="quokka.md")
-        assert "no document" in await fault(client, "delete_document", document="quok")
-        for wrong in ({}, {"name": "a.md"}, {"text": "x"}, {"path": "x", "text": "y", "name": "z.md"}):
-            assert "`name` with its `text`" in await fault(client, "add_document", **wrong)
+async def test_an_argument_that_a_tool_does_not_take_is_refused_by_name(tmp_path: Path) -> None:
+    """An agent that narrows by what isn't there hears so and gets no answer from everything; the schemas say it too."""
+    async with served(tmp_path / "data", "--allow-write") as client:
+        for tool in (await client.list_tools()).tools:
+            assert tool.input_schema["additionalProperties"] is False
+        for extra in ({"filters": {"year": 2024}}, {"web": "always"}, {"ctx": 1}):
+            said = await fault(client, "ask", question=QUESTION, **extra)
+            assert said == f"'{next(iter(extra))}' is no argument of this tool. It takes: question, collection."
+        for tool, arguments in (
+            ("search", {"query": "x"}),
+            ("list_documents", {}),
+            ("get_passage", {"chunk_id": "x"}),
+            ("add_document", {"name": "a.md", "text": "x"}),
+            ("delete_document", {"document": "a.md"}),
+        ):
+            assert "'filters' is no argument" in await fault(client, tool, filters={}, **arguments)
+        assert (await call(client, "list_documents"))["documents"] == []
 
 
-async def test_only_opened_folders_are_read_from(copied: Path, tmp_path: Path) -> None:
-    """A path elsewhere, above, through a link, or into the data folder is refused, and nothing of it is said."""
-    folder, opened = shutil.copytree(copied, tmp_path / "data"), tmp_path / "opened"
-    opened.mkdir()
-    secret = tmp_path / "secret.md"
-    secret.write_text("The password is swordfish.")
-    (opened / "link.md").symlink_to(secret)
-    tried = (secret, opened / ".." / "secret.md", opened / "link.md", Path("/etc/passwd"), folder / "catalog.db")
-    async with served(folder, "--allow-write", "--add-from", str(opened)) as client:
-        for path in tried:
-            refused = await fault(client, "add_document", path=str(path))
-            assert "no folder that may be read from" in refused
-            assert "swordfish" not in refused
-        for name in ("../../x.md", "/etc/x.md", "a\x00b.md"):
-            added = await call(client, "add_document", name=name, text=f"Text of {name!r}.")
-            assert "/" not in added["file_name"]
-            assert "\x00" not in added["file_name"]
-    assert not (tmp_path.parent / "x.md").exists()
-    async with served(folder, "--allow-write") as client:
-        assert "--add-from" in await fault(client, "add_document", path=str(opened / "x.md"))
-
-
-async def test_a_deleted_document_leaves_conversations_too(copied: Path, tmp_path: Path) -> None:
-    """An answer kept in a conversation of the command line goes when an agent deletes what it was made from."""
-    folder = shutil.copytree(copied, tmp_path / "data")
-    await anyio.run_process([PROGRAM, "ask", QUESTION, "--thread", "t", "--data-dir", str(folder)])
-    async with served(folder, "--allow-write") as client:
-        removed = await call(client, "delete_document", document="pilotage-directions.md")
-    assert removed["conversations"] == 1
-    with sqlite3.connect(folder / "threads.db") as threads:
-        stored = "".join(str(row) for row in threads.execute("SELECT * FROM checkpoints"))
-    assert "32 tonnes" not in stored
+async def test_errors_of_arguments_are_short_and_in_our_words(tmp_path: Path) -> None:
+    """Which argument and why, without what it held and without a page of the library that checks it."""
+    secret = "swordfish" * 3000
+    async with served(tmp_path / "data", "--allow-write") as client:
+        wrong: list[tuple[str, dict[str, Any], str]] = [
+            ("ask", {"question": secret}, "'question' can have at most 20000 characters. It"),
+            ("ask", {"question": ""}, "'question' has to have at least 1 character(s). It"),
+            ("ask", {"question": ["swordfish"]}, "'question' has to be a text. It"),
+            ("search", {}, "'query' is missing. It"),
+            ("search", {"query": "x", "top_k": 51}, "'top_k' can be at most 50. It"),
+            ("search", {"query": "x", "top_k": 0}, "'top_k' has to be at least 1. It"),
+            ("search", {"query": "x", "top_k": "swordfish"}, "'top_k' has to be a whole number. It"),
+            ("search", {"query": "x", "top_k": 1.5}, "'top_k' has to be a whole number. It"),
+            ("search", {"query": "x", "collection": "sword/fish"}, "'collection' has to match"),
+            ("search", {"query": "x", "collection": 7}, "'collection' has to be a text. It"),
+            ("add_document", {"path": secret}, "'path' can have at most 4096 characters. It"),
+            ("search", {"query": "x"} | {f"{n}{'y' * 20_000}": "swordfish" for n in range(9)}, "and 4 more. It"),
+        ]
+        for tool, arguments, words in wrong:
+            said = await fault(client, tool, **arguments)
+            assert words in said
+            assert "pydantic" not in said
+            assert len(said) < 600
+            assert "swordfish" not in said
 
 
 async def test_an_answer_that_breaks_off_is_an_error(copied: Path, tmp_path: Path, chat_server: Any) -> None:

@@ -18,6 +18,7 @@ from leadline import __version__
 from leadline.api.access import Caller
 from leadline.api.asked import apart
 from leadline.api.chunks import Chunk, find_chunk
+from leadline.api.mcp_arguments import strict_tool
 from leadline.api.mcp_writing import CollectionName, WritingTools
 from leadline.api.openai_wire import failure
 from leadline.config import MAX_QUESTION_CHARS
@@ -88,16 +89,17 @@ def build_server(app: App, *, allow_write: bool = False, folders: Sequence[Path]
 
     With `allow_write` documents can be added and deleted; files only from under `folders`.
     """
-    server: MCPServer[Any] = MCPServer("leadline", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
-    tools = Tools(app)
-    for read in (tools.search, tools.list_documents, tools.get_passage):
-        server.add_tool(_told(read), annotations=READS)
-    server.add_tool(_told(tools.ask), annotations=ASKS)
+    reading = Tools(app)
+    tools = [
+        strict_tool(_told(reading.search), READS),
+        strict_tool(_told(reading.list_documents), READS),
+        strict_tool(_told(reading.get_passage), READS),
+        strict_tool(_told(reading.ask), ASKS),
+    ]
     if allow_write:
         writing = WritingTools(app, folders)
-        for write in (writing.add_document, writing.delete_document):
-            server.add_tool(_told(write), annotations=ADDS)
-    return server
+        tools += [strict_tool(_told(writing.add_document), ADDS), strict_tool(_told(writing.delete_document), ADDS)]
+    return MCPServer("leadline", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING", tools=tools)
 
 
 class Tools:
