@@ -87,12 +87,13 @@ async function follow(job, line, collection) {
 function draw(job, line) {
   const items = job.items ?? [];
   const finished = items.filter((item) => !["queued", "running"].includes(item.status)).length;
-  const now = items.find((item) => item.status === "running");
-  const what = now ? ["Reading ", name(now.file_name)] : [job.status === "queued" ? "Waits to be read in" : "Reading in"];
+  const many = items.length > 1;
+  const which = many ? count(items.length, "file") : name(items[0]?.file_name);
+  const what = job.status === "queued" ? [which, many ? " wait to be read in" : " waits to be read in"] : ["Reading ", which];
   line.replaceChildren(
-    h("p", { class: "standing" }, ...what, items.length > 1 ? ` (${finished} of ${items.length})` : ""),
+    h("p", { class: "standing" }, ...what, many && finished ? `: ${finished} done` : ""),
     h("progress", { max: items.length || 1, value: finished, "aria-label": "Files read in" }),
-    items.length > 1 ? h("ul", { class: "items" }, ...some(items)) : "",
+    many ? h("ul", { class: "items" }, ...some(items)) : "",
   );
 }
 
@@ -104,9 +105,8 @@ function some(items) {
 
 function item(each) {
   const said = each.status === "done" ? count(each.chunks ?? 0, "passage") : SAID[each.status] ?? each.status;
-  return h("li", {}, name(each.file_name), " ", each.status === "failed"
-    ? h("span", { class: "problem" }, clean(each.error))
-    : h("span", { class: "muted" }, said));
+  if (each.status === "failed") return told([each], each.error || "could not be read.", "problem");
+  return h("li", { class: "row" }, h("span", { class: "label" }, name(each.file_name)), h("span", { class: "muted" }, said));
 }
 
 function ended(job, line) {
@@ -115,13 +115,21 @@ function ended(job, line) {
   const good = job.items.length - bad.length;
   if (good) announce(good === 1 && job.items.length === 1 ? `${clean(job.items[0].file_name)} is read in.` : `${count(good, "file")} read in.`);
   if (!bad.length && !same.length) { line.remove(); return; }
-  const lines = [...bad.map((each) => told(each, each.error || job.error || "It could not be read.", "problem")),
-    ...same.map((each) => told(each, "was there already, unchanged.", "muted"))];
+  const reasons = new Map(); // one line for all that failed alike
+  for (const each of bad) {
+    const why = each.error || job.error || "could not be read.";
+    reasons.set(why, [...(reasons.get(why) ?? []), each]);
+  }
+  const lines = [...reasons].map(([why, files]) => told(files, why, "problem"));
+  if (same.length) lines.push(told(same, "there already, unchanged.", "muted"));
   line.replaceChildren(h("ul", { class: "items" }, ...lines), dismiss(line));
   if (bad.length) announce(`${count(bad.length, "file")} could not be read.`);
 }
 
-const told = (each, text, kind) => h("li", {}, name(each.file_name), ": ", h("span", { class: kind }, clean(text)));
+function told(files, text, kind) {
+  const names = files.flatMap((each, at) => [at ? ", " : "", name(each.file_name)]);
+  return h("li", {}, ...names, ": ", h("span", { class: kind }, clean(text)));
+}
 
 function failed(line, text) {
   line.replaceChildren(h("p", { class: "problem", role: "alert" }, text), dismiss(line));
