@@ -142,3 +142,47 @@ def test_two_tabs_have_two_conversations(page: Page, site: Site) -> None:
     expect(other.locator(".turn")).to_have_count(0)
     third = opened(page.context, page.url)
     expect(third.locator(".turn h2")).to_have_text([DEPTH])
+
+
+def test_a_too_long_question_is_kept_and_not_asked(page: Page) -> None:
+    """No part of it is lost in silence: it stands whole, the count is told, and it is asked when it is short enough."""
+    box, send = page.get_by_label("Your question"), page.get_by_role("button", name="Ask", exact=True)
+    long = f"{'Tide. ' * 3400}{DEPTH}"
+    box.fill(long)
+    note = page.locator("#too-long")
+    expect(note).to_contain_text(f"{len(long):,} characters, 20,000 at most. Shorten it by {len(long) - 20_000:,}.")
+    expect(page.locator("#live")).to_have_text(note.inner_text())
+    expect(box).to_have_accessible_description(note.inner_text())
+    expect(send).to_be_disabled()
+    box.press("Enter")
+    expect(box).to_have_value(long)
+    expect(page.locator(".turn")).to_have_count(0)
+    box.fill("🌊" * 20_000)  # characters as the server counts them
+    expect(note).to_be_hidden()
+    expect(send).to_be_enabled()
+    ask(page, DEPTH)
+    expect(page.locator(".answer")).to_contain_text("7.2 metres")
+
+
+def test_the_end_of_an_answer_is_in_view(page: Page) -> None:
+    """What is added last is seen without scrolling, however much came at once; who scrolls up is left there."""
+    page.set_viewport_size({"width": 800, "height": 500})
+    ask(page, NOWHERE)
+    expect(page.locator(".excerpt").last).to_have_text(re.compile(r"\w"))
+    expect(page.locator(".foot")).to_be_in_viewport()
+    page.locator("#scroll").evaluate("e => { e.scrollTop = 0; }")
+    expect(page.locator(".foot")).not_to_be_in_viewport()
+    page.locator("#turns").dispatch_event("grown")
+    expect(page.locator(".foot")).not_to_be_in_viewport()
+
+
+def test_the_web_is_offered_where_the_documents_hold_nothing(page: Page) -> None:
+    """Under "if needed" an abstention shows what would be sent and a button; under "never" it offers nothing."""
+    for policy, offered in (("auto", 1), ("never", 0)):
+        page.get_by_label("Web search").select_option(policy)
+        ask(page, NOWHERE)
+        card = page.locator(".turn:last-child .card.consent")
+        expect(card).to_have_count(offered)
+        if offered:
+            expect(card.locator(".outgoing")).to_have_text(NOWHERE)
+            expect(card.get_by_role("button", name="Search the web")).to_be_in_viewport()

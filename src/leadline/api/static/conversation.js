@@ -1,7 +1,7 @@
 /* The middle of the page: the questions of one conversation, the composer, and the run that is on. */
 
 import { call, events, Problem, request } from "./api.js";
-import { $, h } from "./dom.js";
+import { $, announce, h } from "./dom.js";
 import { closeSide } from "./drawers.js";
 import { documentCount } from "./documents.js";
 import { showEvidence } from "./evidence.js";
@@ -54,6 +54,7 @@ function begin(controller) {
   running = controller;
   following = true;
   $("send").textContent = "Stop";
+  measure();
   $("turns").dataset.running = "true";
   return controller;
 }
@@ -62,6 +63,7 @@ function end(controller) {
   if (running !== controller) return;
   running = null;
   $("send").textContent = "Ask";
+  measure();
   delete $("turns").dataset.running;
 }
 
@@ -144,6 +146,26 @@ export function greet() {
     some || !mayWrite() ? "" : add);
 }
 
+/** A question longer than the server takes stays whole in the box, is said to be, and can't be asked. */
+function measure() {
+  const most = state.about?.limits.max_question_chars ?? Infinity;
+  const over = length($("question").value.trim()) - most;
+  const note = $("too-long");
+  const before = note.hidden;
+  note.hidden = over <= 0;
+  $("question").setAttribute("aria-invalid", String(over > 0));
+  $("send").disabled = over > 0 && !running;
+  note.textContent = "";
+  if (over <= 0) return true;
+  note.textContent = `Too long to ask: ${number(most + over)} characters, ${number(most)} at most. Shorten it by ${number(over)}.`;
+  if (before) announce(note.textContent);
+  return false;
+}
+
+// As the server counts them: a sign beyond the first plane is one, where JavaScript has two.
+const length = (text) => { let many = 0; for (const _ of text) many += 1; return many; };
+const number = (value) => value.toLocaleString("en");
+
 /** The composer, and following the answer as it grows. */
 export function startConversation() {
   const box = $("question");
@@ -151,23 +173,28 @@ export function startConversation() {
     box.style.height = "auto";
     box.style.height = `${box.scrollHeight + 2}px`;
   };
-  box.addEventListener("input", fit);
+  box.addEventListener("input", () => { fit(); measure(); });
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return; // a word is being composed: its Enter
     event.preventDefault();
-    if (!running) $("composer").requestSubmit();
+    if (!running && measure()) $("composer").requestSubmit();
   });
   $("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     if (running) { running.abort(); return; }
     const question = box.value.trim();
-    if (!question) { box.focus(); return; }
+    if (!question || !measure()) { box.focus(); return; }
     box.value = "";
     fit();
     ask(question);
   });
+  let before = 0;
   $("scroll").addEventListener("scroll", () => {
-    following = $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < NEAR;
+    const { scrollHeight, scrollTop, clientHeight } = $("scroll");
+    // Only who goes up leaves the end: the event comes late, and what has grown since is not the reader's doing.
+    if (scrollHeight - scrollTop - clientHeight < NEAR) following = true;
+    else if (scrollTop < before) following = false;
+    before = scrollTop;
   }, { passive: true });
   $("turns").addEventListener("grown", () => toEnd());
   $("new-thread").addEventListener("click", newThread);

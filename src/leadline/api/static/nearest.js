@@ -29,4 +29,5 @@ async function fill(excerpt, id) {
   } catch {
     excerpt.textContent = "This passage is no longer there.";
   }
+  excerpt.dispatchEvent(new CustomEvent("grown", { bubbles: true }));
 }
