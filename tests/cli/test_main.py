@@ -29,7 +29,7 @@ def test_help_lists_what_exists(leadline: Any) -> None:
     done = leadline("--help")
     assert done.code == 0
     commands = [line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line.startswith("  ")]
-    expected = "ingest ask search explain replay ls rm verify reindex stats calibrate serve mcp".split()
+    expected = "ingest watch ask search explain replay ls rm verify reindex stats calibrate serve mcp".split()
     expected += ["eval", "models", "tokens"]
     assert commands[: len(expected)] == expected
     assert "4 no answer" in " ".join(done.out.split())

@@ -18,7 +18,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 # What CI runs itself, before or around this test; and servers, which the tests of the API and of Studio start.
 ELSEWHERE = ("make ", "git clone", "cd ", "pip install")
-SERVERS = ("leadline serve", "leadline mcp", "make studio")
+SERVERS = ("leadline serve", "leadline mcp", "leadline watch", "make studio")
 ALLOWED_EXIT = re.compile(r"#.*exits? (\d)")
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
 

@@ -31,10 +31,11 @@ from leadline.cli.serve import serve
 from leadline.cli.tokens import add as add_token
 from leadline.cli.tokens import ls as list_tokens
 from leadline.cli.tokens import rm as remove_token
+from leadline.cli.watch import watch
 from leadline.errors import ConfigError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(ingest, ask, search, explain, replay),
+    *(ingest, watch, ask, search, explain, replay),
     *(ls, rm, verify, reindex, stats, calibrate, serve, mcp),
 )
 EXIT_CODES = (

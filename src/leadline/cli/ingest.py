@@ -45,24 +45,25 @@ def ingest(  # noqa: PLR0913 - one parameter an option
                     bars.set("Files", progress.done, progress.total)
 
                 report = await ingest_paths(base, paths, settings, sync=sync, dry_run=dry_run, on_progress=show)
-            redacted = await redact(settings, library) if _took_out(report) else Redacted()
+            redacted = await redact(settings, library) if took_out(report) else Redacted()
         if as_json:
-            print_json({**_as_dict(report), "redacted": asdict(redacted)})
+            print_json({**as_dict(report), "redacted": asdict(redacted)})
         else:
-            _show(report)
+            show_report(report)
         redacted.show()
         return _exit_code(report) or (PARTIAL if redacted.owed else 0)
 
     run(work(), as_json=as_json)
 
 
-def _took_out(report: "IngestReport") -> bool:
+def took_out(report: "IngestReport") -> bool:
     """Whether text that was in the knowledge base may not be there any more."""
     pruned = report.pruned is not None and report.pruned.deleted > 0
     return not report.dry_run and (pruned or any(row.status == "replaced" for row in report.rows))
 
 
-def _show(report: "IngestReport") -> None:
+def show_report(report: "IngestReport") -> None:
+    """A line for each file, then what was left out and removed, and the sums."""
     columns = ["file", "status", "chunks", "pages", "notes"]
     rows = []
     for row in [*report.rows, *report.removed]:
@@ -86,7 +87,8 @@ def _show(report: "IngestReport") -> None:
         say("Dry run: nothing was changed.", style="yellow", stderr=True)
 
 
-def _as_dict(report: "IngestReport") -> dict[str, Any]:
+def as_dict(report: "IngestReport") -> dict[str, Any]:
+    """The report as `--json` prints it."""
     return {
         "files": [asdict(row) for row in [*report.rows, *report.removed]],
         "failed": report.failed,

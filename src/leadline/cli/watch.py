@@ -1,0 +1,124 @@
+"""`leadline watch`: keeps a collection in step with folders until it is ended."""
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, settings_for
+from leadline.cli.conversations import Redacted, redact
+from leadline.cli.display import print_json, say
+from leadline.cli.ingest import as_dict, show_report, took_out
+
+if TYPE_CHECKING:
+    from watchfiles import Change
+
+    from leadline.config import Settings
+    from leadline.ingest.pipeline import FileRow, IngestReport
+    from leadline.knowledge import Library
+
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folders.", show_default=False)
+]
+QUIET_MS = 500  # no change for so long: then what changed is read
+LATEST_MS = 5000  # a folder that never rests is read all the same
+
+
+def watch(
+    folders: Folders,
+    collection: Collection = None,
+    data_dir: DataDir = None,
+    lock_timeout: LockTimeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a collection in step with folders, until Ctrl-C."""
+
+    async def work() -> int:
+        settings = settings_for(data_dir, lock_timeout)
+        with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C: how it ends
+            await _watch(settings, folders, collection or settings.run.collection, as_json=as_json)
+        return 0
+
+    run(work(), as_json=as_json)
+
+
+async def _watch(settings: "Settings", folders: list[Path], collection: str, *, as_json: bool) -> None:
+    from watchfiles import awatch
+
+    from leadline.knowledge import open_library
+
+    own = settings.data_dir.resolve()
+    told = _Told(as_json)
+
+    def is_documents(_change: "Change", path: str) -> bool:
+        """Whether a change can be one of documents: what ingest passes over is none."""
+        return not Path(path).is_relative_to(own) and not any(part.startswith(".") for part in _inside(path, folders))
+
+    async with open_library(settings) as library:
+        changes = awatch(*folders, watch_filter=is_documents, step=QUIET_MS, debounce=LATEST_MS, raise_interrupt=False)
+        async with contextlib.aclosing(changes):
+            # Begun before the first reading, so that nothing that changes meanwhile is missed.
+            change = asyncio.ensure_future(anext(changes, None))
+            try:
+                await _in_step(settings, library, folders, collection, told)
+                say("Watching. Ctrl-C ends it.", stderr=True)
+                while await change is not None:
+                    change = asyncio.ensure_future(anext(changes, None))
+                    await _in_step(settings, library, folders, collection, told)
+            finally:
+                change.cancel()
+                await asyncio.wait({change})
+
+
+def _inside(path: str, folders: list[Path]) -> tuple[str, ...]:
+    """The parts of a path below the folder that is watched."""
+    for folder in folders:
+        with contextlib.suppress(ValueError):
+            return Path(path).relative_to(folder.resolve()).parts
+    return ()
+
+
+async def _in_step(
+    settings: "Settings", library: "Library", folders: list[Path], collection: str, told: "_Told"
+) -> None:
+    from leadline.errors import IngestError, StoreError
+    from leadline.ingest.pipeline import ingest_paths
+
+    try:
+        base = await library.collection(collection, create=True)
+        report = await ingest_paths(base, folders, settings, sync=True)
+        redacted = await redact(settings, library) if took_out(report) else Redacted()
+    except (IngestError, StoreError) as error:  # a folder that is gone for a moment, another writer: the next change
+        say(f"Not in step: {error}", style="yellow", stderr=True)
+        return
+    told.tell(report, redacted)
+
+
+class _Told:
+    """Tells each change once: a file that stays as it is, or goes on failing, is not told again."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._failed: dict[str, str | None] = {}
+
+    def tell(self, report: "IngestReport", redacted: Redacted) -> None:
+        """What a reading changed, if anything; as one JSON object on one line, or as `ingest` shows it."""
+        news = [row for row in report.rows if self._is_news(row)]
+        self._failed = {row.uri: row.error for row in report.rows if row.status == "failed"}
+        if not news and not report.removed:
+            return
+        report.rows[:] = news
+        if self._as_json:
+            print_json({**as_dict(report), "redacted": asdict(redacted)})
+            sys.stdout.flush()
+        else:
+            show_report(report)
+            redacted.show()
+
+    def _is_news(self, row: "FileRow") -> bool:
+        failed_before = row.uri in self._failed and self._failed[row.uri] == row.error
+        return row.status != "unchanged" and not (row.status == "failed" and failed_before)
