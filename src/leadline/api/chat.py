@@ -7,6 +7,7 @@ from leadline.api.access import Who
 from leadline.api.asked import CLIENT_GONE, while_connected
 from leadline.api.cleaning import Cleaning
 from leadline.api.collections import known_collection
+from leadline.api.cut import cut_off
 from leadline.api.schemas import ChatRequest
 from leadline.api.sse import HEADERS, begin_stream, numbered
 from leadline.graph.run import App
@@ -28,7 +29,8 @@ async def chat(asked: ChatRequest, request: Request, who: Who) -> Response:
     clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:
         events = clean.events(app.stream(asked.question, context=context, thread_id=thread))
-        frames = await begin_stream(events, numbered(), heartbeat_s=app.settings.heartbeat_s)
+        cut = cut_off(asked.question, context)
+        frames = await begin_stream(events, numbered(), heartbeat_s=app.settings.heartbeat_s, cut=cut)
         return StreamingResponse(frames, media_type="text/event-stream", headers=HEADERS)
     result = await while_connected(request, app.ask(asked.question, context=context, thread_id=thread))
     return Response(status_code=CLIENT_GONE) if result is None else JSONResponse(clean.result(result))

@@ -15,6 +15,7 @@ from leadline.api.access import Caller, Who
 from leadline.api.asked import CLIENT_GONE, while_connected
 from leadline.api.cleaning import Cleaning
 from leadline.api.collections import known_collection
+from leadline.api.cut import cut_off
 from leadline.api.openai_schemas import MODEL, CompletionRequest, collection_of
 from leadline.api.openai_wire import INTERRUPTED, Reply, failure
 from leadline.api.problems import problem, status_of_code, what_is_wrong
@@ -76,7 +77,8 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
     clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:
         events = clean.events(app.stream(asked.question, context=context, history=asked.history()))
-        frames = await begin_stream(events, reply.writer(), heartbeat_s=app.settings.heartbeat_s)
+        cut = cut_off(asked.question, context)
+        frames = await begin_stream(events, reply.writer(), heartbeat_s=app.settings.heartbeat_s, cut=cut)
         return StreamingResponse(frames, media_type="text/event-stream", headers=HEADERS)
     work = app.ask(asked.question, context=context, history=asked.history())
     result = await while_connected(request, work)

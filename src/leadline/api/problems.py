@@ -1,5 +1,6 @@
 """One JSON error shape for every status, whatever went wrong and wherever it was noticed."""
 
+import asyncio
 import logging
 import re
 import traceback
@@ -112,6 +113,12 @@ class Faults:
 
         try:
             await self.app(scope, receive, watched)
+        except asyncio.CancelledError:
+            # So a server ends those who are not done in time. It would log the way here for each; nobody else waits.
+            if scope["type"] != "http":
+                raise
+            if not begun:
+                await problem(503, "stopping", "The server is ending.", "Ask again.")(scope, receive, send)
         except Exception as error:
             if scope["type"] != "http":
                 raise

@@ -7,6 +7,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Final
 
 from leadline.events import FinalEvent, RunEvent
@@ -24,13 +25,18 @@ _Queue = asyncio.Queue[RunEvent | None]
 
 
 async def begin_stream(
-    events: AsyncIterator[RunEvent], write: Write, *, heartbeat_s: float = HEARTBEAT_S
+    events: AsyncIterator[RunEvent],
+    write: Write,
+    *,
+    heartbeat_s: float = HEARTBEAT_S,
+    cut: RunEvent | None = None,
 ) -> AsyncGenerator[str, None]:
     """Starts the run behind `events` and returns its frames once the first event has come.
 
     `write` gives the frames of an event, whole ones, or nothing. What the run raises before its first event is raised
     here, while it can still become a status. Between frames, a comment goes out whenever nothing was sent for
-    `heartbeat_s` seconds. Closing the generator, or cancelling whoever reads it, cancels the run.
+    `heartbeat_s` seconds. Closing the generator, or cancelling whoever reads it, cancels the run; who is cancelled gets
+    `cut` as the last event: a server that ends does that, and its client is still there.
     """
     queue: _Queue = asyncio.Queue()
     run = asyncio.create_task(_pump(events, queue))
@@ -42,7 +48,7 @@ async def begin_stream(
         raise
     if first is None:
         await run
-    return _frames(first, queue, run, write, heartbeat_s)
+    return _closing(_frames(first, queue, run, write, heartbeat_s), run, write, cut)
 
 
 def numbered() -> Write:
@@ -68,6 +74,19 @@ async def _pump(events: AsyncIterator[RunEvent], queue: _Queue) -> None:
             queue.put_nowait(event)
     finally:
         queue.put_nowait(None)
+
+
+async def _closing(
+    frames: AsyncGenerator[str, None], run: asyncio.Task[None], write: Write, cut: RunEvent | None
+) -> AsyncGenerator[str, None]:
+    try:
+        async with aclosing(frames):
+            async for text in frames:
+                yield text
+    except asyncio.CancelledError:
+        if cut is None or (run.done() and not run.cancelled()):
+            raise
+        yield write(cut)  # and no wait: whoever reads is cancelled at the next one
 
 
 async def _frames(
