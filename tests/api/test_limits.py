@@ -117,7 +117,8 @@ def test_questions_a_minute_are_counted_for_each_caller(copied: Path, tmp_path: 
         with httpx.Client(
             base_url=url, trust_env=False, timeout=60, headers={"Authorization": f"Bearer {ana}"}
         ) as client:
-            answers = [client.post("/chat", json=QUESTION) for _ in range(2)]
+            # Small talk takes no time: what is allowed again meanwhile would be let through.
+            answers = [client.post("/chat", json={**QUESTION, "question": "Hello!"}) for _ in range(2)]
             answers += [client.post("/documents", files={"files": ("x.txt", "Word.")})]
             assert [answer.status_code for answer in answers] == [200, 200, 202]
             refused = client.post("/chat", json=QUESTION)
