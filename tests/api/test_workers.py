@@ -146,7 +146,7 @@ def test_ended_from_outside_nothing_is_left(
             except httpx.RemoteProtocolError:
                 pass  # as it should
         assert "event: token" in seen
-        assert "event: final" not in seen
+        assert "event: final" not in seen or '"status":"interrupted"' in seen[-2]
         assert process.wait(60) == 0
         wait_for(lambda: not any(map(lives, workers)))
     assert [found.name for found in tmp_path.glob("leadline-metrics-*")] == []

@@ -127,7 +127,7 @@ def test_a_field_without_end_in_the_judgements_is_refused(tmp_path: Path) -> Non
     """Longer than a reader of tables takes: a message, and no traceback."""
     path = write(tmp_path) / "qrels.tsv"
     path.write_text(path.read_text(encoding="utf-8") + "q1\t" + "d" * 200_000 + "\t1\n", encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"qrels\.tsv.* field larger"):
+    with pytest.raises(DatasetError, match=r"qrels\.tsv.* (?:field larger|field of over 100,000)"):
         load_dataset(tmp_path)
 
 

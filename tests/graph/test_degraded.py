@@ -54,7 +54,7 @@ TEXTS = {
     "tomatoes": "Tomatoes need about two litres of water a day.",
 }
 NOBODY = 65534
-WAIT_S = 1.5  # for a part that is slow; the others have their own time, however busy the machine is
+WAIT_S = 2.5  # for a part that is slow; the others have their own time, however busy the machine is
 LONG_S = 28.0  # less than anything here hangs for; the first run of a session imports the client of LLMs
 PARTS = ("vector", "bm25", "graph", "reranker", "llm", "critic", "web", "checkpointer")
 

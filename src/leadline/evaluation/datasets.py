@@ -19,6 +19,8 @@ Qrels = dict[str, dict[str, int]]
 
 TOGETHER = "Check that the three files belong together."
 
+MAX_FIELD_CHARS = 100_000  # of a line of judgements: ids are short
+
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
@@ -157,6 +159,8 @@ def _read_qrels(path: Path) -> Qrels:
         rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
         next(rows, None)  # the header
         for number, row in enumerate(rows, 2):
+            if any(len(field) > MAX_FIELD_CHARS for field in row):  # csv's own limit is raised by whoever reads tables
+                raise DatasetError(f"{path}, line {number} has a field of over {MAX_FIELD_CHARS:,} characters.")
             try:
                 query, document, grade = row
                 qrels.setdefault(query, {})[document] = int(grade)
