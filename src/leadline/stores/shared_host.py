@@ -141,7 +141,8 @@ class Host:
                 if self._admitted():
                     connection.send_bytes(self._answer(connection.recv_bytes()))
         except (OSError, EOFError, AuthenticationError) as error:
-            log.info("A call to the index in %s was not finished: %s", self._path, error)
+            if not self._stopping:  # the last call is one's own, which only wakes the listener
+                log.info("A call to the index in %s was not finished: %s", self._path, error or type(error).__name__)
         finally:
             self._calls.discard(threading.current_thread())
 
