@@ -122,4 +122,4 @@ async def _over(run: asyncio.Task[None], ended: bool) -> None:
     except Exception as error:
         if not ended:
             raise
-        log.warning("A run failed after its result: %s", error)
+        log.warning("A run failed after its result: %s", type(error).__name__)  # its words may be a document's
