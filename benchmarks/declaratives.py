@@ -103,7 +103,7 @@ def shortened(passage: str, start: int, end: int) -> str:
 
 def _text(tokens: list[Token]) -> str:
     """The tokens as they stand, with blanks where some between them are missing."""
-    pairs = zip(tokens, [*tokens[1:], None], strict=True)
+    pairs = zip(tokens, [*tokens, None][1:], strict=True)
     return "".join(
         t.text + (" " if t.whitespace_ or (n is not None and n.i != t.i + 1) else "") for t, n in pairs
     ).strip()
