@@ -168,6 +168,7 @@ class Settings(BaseSettings):
     max_upload_mb: float = Field(1000, gt=0, description="Most bytes of one upload, in MB.")
     rate_per_minute: int = Field(300, ge=1, description="Questions and uploads of one caller a minute, each worker.")
     max_running: int = Field(32, ge=1, description="Questions and uploads of one caller at once, each worker.")
+    max_running_all: int = Field(256, ge=1, description="Those of all callers together at once, each worker.")
     log_format: Literal["text", "json"] = Field("text", description="How the server logs; json: one object a line.")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     run: RunContext = Field(default_factory=RunContext, description="Defaults of every run.")

@@ -1,4 +1,4 @@
-"""How much one caller may ask for: bytes and seconds of a body, requests a minute, requests at once.
+"""How much one caller may ask for, bytes and seconds of a body, requests a minute and at once; and all callers at once.
 
 Knows sizes and counts only. Doesn't know what is asked: every POST is a question or an upload.
 """
@@ -26,7 +26,7 @@ CLOSE: Final = {"Connection": "close"}
 
 
 class Limits:
-    """ASGI middleware: refuses what is too much, with 408, 413 or 429. In memory, so each worker counts for itself."""
+    """ASGI middleware: refuses what is too much: 408, 413, 429 or 503. In memory, so each worker counts for itself."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -72,6 +72,9 @@ class Limits:
         if self._running[name] >= most:
             message = f"{most} requests of yours are being worked on, which is the most at once."
             return problem(429, "too_many_at_once", message, "Wait for one to end.", {"Retry-After": "1"})
+        if self._running.total() >= self._settings.max_running_all:  # not counted as one of this minute
+            message = "This server is working on as many requests as it takes at once."
+            return problem(503, "busy", message, "Ask again in a moment.", {"Retry-After": "1"})
         if wait_s := self._rates.take(name):
             message = f"You may ask and upload {self._settings.rate_per_minute} times a minute."
             return problem(429, "rate_limited", message, "Wait a little.", {"Retry-After": str(wait_s)})
