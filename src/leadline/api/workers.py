@@ -19,6 +19,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from leadline.api.wire import BoundedHttp
 from leadline.config import Settings
 from leadline.logs import log_config
 
@@ -37,7 +38,7 @@ async def serve_alone(settings: Settings) -> bool:
     """Serves in this process until it is interrupted; whether it could."""
     from leadline.api.app import create_app
 
-    server = uvicorn.Server(_config(settings, app=create_app(settings)))
+    server = uvicorn.Server(server_config(settings, app=create_app(settings)))
     # CancelledError: Ctrl-C is how a server ends; uvicorn raises it again at its end. SystemExit: uvicorn can't listen
     # there, has said why, and would end the process with a code that means something else here.
     with contextlib.suppress(asyncio.CancelledError, SystemExit):
@@ -50,7 +51,7 @@ def serve_by_many(settings: Settings) -> bool:
     """Serves in `settings.workers` processes until this one is interrupted or ended; whether they could start."""
     from leadline.api.metrics import metrics_folder
 
-    config = _config(settings, app=partial(worker_app, settings), factory=True, workers=settings.workers)
+    config = server_config(settings, app=partial(worker_app, settings), factory=True, workers=settings.workers)
     with metrics_folder(settings.workers):
         try:
             listening = config.bind_socket()
@@ -81,8 +82,11 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _config(settings: Settings, **given: Any) -> uvicorn.Config:
+def server_config(settings: Settings, **given: Any) -> uvicorn.Config:
+    """How uvicorn is to serve `app`, one of those `given`."""
     return uvicorn.Config(
+        http=BoundedHttp,
+        ws="none",  # no route speaks it
         host=settings.host,
         port=settings.port,
         log_config=log_config(settings.log_format, settings.log_level),
