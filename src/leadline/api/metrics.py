@@ -6,6 +6,8 @@ a name of a fixed list: never a text, an id, or what a client may choose.
 
 import asyncio
 import os
+import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -40,6 +42,7 @@ from leadline.telemetry import name_request
 router = APIRouter(tags=["health"])
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # the client library's own, read when it is imported
+FOLDERS: Final = "leadline-metrics-"  # then the server's process, so that the next one knows whose a folder is
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNKNOWN: Final = "none"  # of a request that no route is for
@@ -135,26 +138,47 @@ class Metrics:
 def _forget_dead(folder: Path) -> None:
     """What a worker that was killed had going on is not going on any more; what it counted stays counted."""
     for file in folder.glob("gauge_live*_*.db"):
-        pid = file.stem.rpartition("_")[2]
-        if pid.isdigit() and process_start(int(pid)) is None:
+        pid = _process_of(file)
+        if pid.isdecimal() and process_start(int(pid)) is None:
             mark_process_dead(int(pid), str(folder))  # type: ignore[no-untyped-call]
+
+
+def _process_of(file: Path) -> str:
+    """Who counts into a file of the client library's."""
+    return file.stem.rpartition("_")[2]
 
 
 @contextmanager
 def metrics_folder(workers: int) -> Iterator[None]:
     """Where several workers count together, for as long as the block lasts; one alone needs none.
 
-    Has to be open before the workers start. A folder that the environment names is taken, and not removed.
+    Has to be open before the workers start. A folder that the environment names is taken, and not removed. Those of
+    servers that were killed are: they could not do it themselves.
     """
     if workers < 2 or os.environ.get(FOLDER):
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="leadline-metrics-") as folder:
+    for left in filter(_is_left, Path(tempfile.gettempdir()).glob(f"{FOLDERS}*")):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{FOLDERS}{os.getpid()}-") as folder:
         os.environ[FOLDER] = folder
         try:
             yield
         finally:
             del os.environ[FOLDER]
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether this is a folder of this user's whose server and workers are all gone."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and found.st_uid != os.getuid()):
+        return False
+    server = folder.name.removeprefix(FOLDERS).partition("-")[0]
+    processes = [server, *(_process_of(file) for file in folder.glob("*.db"))]
+    return all(pid.isdecimal() and process_start(int(pid)) is None for pid in processes)
 
 
 class Observed:
