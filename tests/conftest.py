@@ -7,6 +7,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests import shared_models
+
+shared_models.share()
 
 pytest_plugins = (
     "tests.servers.chat_server",

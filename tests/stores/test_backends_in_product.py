@@ -70,8 +70,9 @@ async def test_one_index_carries_both_legs(joint: Settings, tmp_path: Path, monk
     async with open_library(load_settings(data_dir=joint.data_dir)) as library:
         real = library.embedder.embed_passages
         silent = lambda texts: real(texts) * np.array([["model" not in text] for text in texts], dtype=np.float32)  # noqa: E731
-        monkeypatch.setattr(library.embedder, "embed_passages", silent)
-        await (await library.collection()).put([vault, boats])
+        with monkeypatch.context() as patch:
+            patch.setattr(library.embedder, "embed_passages", silent)
+            await (await library.collection()).put([vault, boats])
     async with open_library(joint) as library:
         assert (await library.reindex(recut=lambda draft: draft)).legs == ("vector", "bm25")
         base = await library.collection()
