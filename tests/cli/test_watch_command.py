@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
@@ -65,9 +64,11 @@ def watching(tmp_path: Path) -> Iterator[Watching]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends Ctrl-C's signal")
-def test_what_is_new_changed_broken_or_gone_is_followed(watching: Watching) -> None:
-    """Each change is told once and can be asked about; Ctrl-C ends it with 0."""
+def test_what_is_new_changed_broken_or_gone_is_followed(watching: Watching, leadline: Any) -> None:
+    """Each change is told once and can be asked about, while what is written into the data folder, which may lie in the
+    watched one, and what begins with a dot set nothing off. Ctrl-C ends it with 0."""
     assert watching.rows() == [("harbour.md", "added")]
+    (watching.folder / ".hidden.md").write_text("Not read.")
     (watching.folder / "pier.txt").write_text("The pier is 120 metres long.")
     assert watching.rows() == [("pier.txt", "added")]
     (watching.folder / "pier.txt").write_text("The pier is 150 metres long.")
@@ -77,21 +78,9 @@ def test_what_is_new_changed_broken_or_gone_is_followed(watching: Watching) -> N
     (watching.folder / "broken.pdf").unlink()
     (watching.folder / "harbour.md").unlink()
     assert watching.rows() == [("harbour.md", "removed")]
-    found = subprocess.run(
-        [*LEADLINE, "search", "pier metres", "--json", "--data-dir", str(watching.data)],
-        capture_output=True, text=True, check=True, timeout=120,
-    )  # fmt: skip
-    texts = [found["content"] for found in json.loads(found.stdout)["results"]]
+    found = leadline("search", "pier metres", "--json", "--data-dir", watching.data)
+    texts = [found["content"] for found in json.loads(found.out)["results"]]
     assert texts == ["The pier is 150 metres long."]
     watching.process.send_signal(signal.SIGINT)
     assert watching.process.wait(30) == 0
     assert watching.lines.empty()
-
-
-def test_its_own_data_is_no_change(watching: Watching) -> None:
-    """The data folder may lie in the watched one: what is written there sets nothing off."""
-    assert watching.rows() == [("harbour.md", "added")]
-    (watching.folder / ".hidden.md").write_text("Not read.")
-    time.sleep(3)
-    assert watching.lines.empty()
-    assert watching.process.poll() is None

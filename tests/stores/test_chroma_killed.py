@@ -187,6 +187,7 @@ def test_killed_while_it_closes(torn: Path, tmp_path: Path) -> None:
     program = """
 import asyncio, os, shutil, signal, sys
 from pathlib import Path
+import chromadb.api.rust
 from leadline.stores.chroma import ChromaVectorStore
 async def main(folder, step):
     async with ChromaVectorStore(path=folder) as store:
@@ -198,12 +199,17 @@ async def main(folder, step):
                 os.kill(os.getpid(), signal.SIGKILL)
             real(*args, **options)
         os.unlink = unlink
-asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+for step, folder in enumerate(sys.argv[1:], 1):
+    if not (child := os.fork()):
+        asyncio.run(main(Path(folder), step))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    for step in range(1, 6):
-        folder = shutil.copytree(torn, tmp_path / f"vector{step}")
-        done = subprocess.run([sys.executable, "-c", program, str(folder), str(step)], cwd=ROOT, check=False)
-        assert done.returncode == -signal.SIGKILL
+    folders = [shutil.copytree(torn, tmp_path / f"vector{step}") for step in range(1, 6)]
+    command = [sys.executable, "-c", program, *map(str, folders)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(folders)
+    for folder in folders:
         assert asyncio.run(held(folder)) == names(1990) | {"c90000"}
 
 
