@@ -80,6 +80,12 @@ def notes_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "data"
 
 
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harbour in question is among the first of a leg; the more are scored, the longer a calibration takes."""
+    monkeypatch.setenv("LEADLINE_RUN__TOP_K", "4")
+
+
 @pytest.fixture
 def data(notes_once: Path, tmp_path: Path) -> Path:
     """A copy of the data folder."""
