@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from tests.citations.test_answers import block
 
 from leadline.citations import check_answer
@@ -40,29 +39,35 @@ from leadline.citations import check_answer
 from tests.citations.test_answers import block
 plain = "The motif was sequenced by Mira Stone in 2011. It doesn't cost 20 EUR. No USA was founded by her."
 other = "The motif was not sequenced by 2 Bolt people in 2012 [1]."
-for hostile in json.load(sys.stdin):
-    for answer, source in [(hostile, plain), (other, hostile)]:
-        print(check_answer(answer, [block(1, source)], "What is the motif?").grounding)
+for name, texts in json.load(sys.stdin).items():
+    for hostile in texts:
+        for answer, source in [(hostile, plain), (other, hostile)]:
+            assert check_answer(answer, [block(1, source)], "What is the motif?").grounding
+    print(name, flush=True)
 """
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_text_is_checked_soon(name: str) -> None:
-    """No check hangs; it would take minutes, or longer than anyone lives, where a rule tries every way to read it."""
-    before, _, rest = HOSTILE[name].partition("{")
+def hostile_texts(pattern: str) -> list[str]:
+    """The text of each size."""
+    before, _, rest = pattern.partition("{")
     repeated, _, behind = rest.partition("}")
-    texts = [before + repeated * (size // len(repeated)) + behind for size in SIZES]
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK],
-        input=json.dumps(texts),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 2 * len(SIZES)
+    return [before + repeated * (size // len(repeated)) + behind for size in SIZES]
+
+
+def test_a_hostile_text_is_checked_soon() -> None:
+    """No check hangs; it would take minutes, or longer than anyone lives, where a rule tries every way to read it. A
+    process of its own can be ended in the midst of that."""
+    asked = json.dumps({name: hostile_texts(pattern) for name, pattern in HOSTILE.items()})
+    command = [sys.executable, "-c", CHECK]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        try:
+            checked, told = process.communicate(asked, timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            checked, told = process.communicate()
+    assert checked.splitlines() == [*HOSTILE], told  # the first that is missing is the one that hangs or fails
 
 
 def test_a_sentence_too_long_to_be_checked_is_not_verified() -> None:
