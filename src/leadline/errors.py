@@ -7,6 +7,7 @@ LeadlineError
 │   ├── StoreDamaged       a persisted file can't be read; it is kept as it is, never overwritten
 │   ├── ManifestMismatch   an index was built with another model, metric, width or analyser
 │   ├── LeaseHeld          another process holds the data folder; names the owner
+│   ├── StoreBusy          others write to the catalog, and did not end in time
 │   ├── LeaseLost          this process's lease was taken over; nothing more is written
 │   ├── TextMissing        an index answered, but the catalog has none of the texts
 │   ├── CollectionUnknown  no collection of this name
@@ -93,6 +94,12 @@ class LeaseHeld(StoreError):
     """Another process holds the data folder. The message names its owner."""
 
     code = "lease_held"
+
+
+class StoreBusy(StoreError):
+    """Others write to the catalog, and did not end in time."""
+
+    code = "store_busy"
 
 
 class LeaseLost(StoreError):

@@ -1,8 +1,9 @@
 """`/documents`: uploads that are taken in by a job, what there is, its text and its file, and deletion."""
 
-import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ from leadline.knowledge.documents import (
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_job_rows import JobRow
 from leadline.stores.catalog_jobs import add_job
+from leadline.stores.uploads import drop_unused
 
 router = APIRouter(tags=["documents"])
 
@@ -126,12 +128,12 @@ async def upload(request: Request, who: Who, collection: Collection = None) -> J
     A file with the name of a document of the collection replaces it, once it is in.
     """
     who.need_write()
-    settings, catalog = request.app.state.settings, request.app.state.leadline.library.catalog
+    settings, library = request.app.state.settings, request.app.state.leadline.library
     name = collection or who.default(settings.run.collection)
     who.need(name)
     try:
-        async with received_files(request, catalog, settings) as files:
-            job = await asyncio.to_thread(_add_job, catalog, name, files)
+        async with received_files(request, library.catalog, settings) as files:
+            job = await library.turns.take(partial(_add_job, library.catalog, name, files))
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
     request.app.state.jobs.wake()
@@ -214,7 +216,13 @@ def _add_job(catalog: Catalog, collection: str, files: Sequence[ReceivedFile]) -
         for each in files:
             each.incoming.keep()
 
-    return add_job(catalog, collection, [uploaded_file(collection, f.name, f.incoming) for f in files], store)
+    uploaded = [uploaded_file(collection, f.name, f.incoming) for f in files]
+    try:
+        return add_job(catalog, collection, uploaded, store)
+    except LeadlineError:
+        with suppress(LeadlineError):  # of a catalog that fails altogether; the next start of a server sweeps
+            drop_unused(catalog, [file.file_hash for file in uploaded])
+        raise
 
 
 def _fields(view: DocumentView) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Doesn't know what a caller may see: that is asked of the `Caller` where a route 
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,8 @@ class TokenGate:
         self.app = app
         self._book = book
         self._wrong = Rates(WRONG_PER_MINUTE)
+        # Of its own: whatever else keeps all threads busy, nobody waits at the gate.
+        self._thread = ThreadPoolExecutor(1, "leadline-tokens")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on with its caller, or answers 401, 429, or 503 where the tokens can't be read."""
@@ -64,7 +67,7 @@ class TokenGate:
             await self.app(scope, receive, send)
             return
         try:
-            tokens = await asyncio.to_thread(self._book.tokens)
+            tokens = await asyncio.get_running_loop().run_in_executor(self._thread, self._book.tokens)
         except StoreDamaged as error:
             log.error("%s", error)
             answer = problem(503, "tokens", "Nobody can be let in: the server's tokens can't be read.")

@@ -26,6 +26,7 @@ from leadline.errors import (
     LeaseHeld,
     ModelUnavailable,
     NotThere,
+    StoreBusy,
     ThreadBusy,
     ThreadElsewhere,
     ThreadUnknown,
@@ -48,6 +49,7 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (ThreadUnknown, 404),
     (ConfigError, 422),
     (LeaseHeld, 503),
+    (StoreBusy, 503),
     (ModelUnavailable, 503),
 )
 CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}

@@ -11,7 +11,7 @@ from contextlib import aclosing, suppress
 from typing import Final
 
 from leadline.config import Settings
-from leadline.errors import LeadlineError, LeaseHeld
+from leadline.errors import LeadlineError, LeaseHeld, StoreBusy
 from leadline.ingest.pipeline import File, FileRow, ingest_files, raised_at
 from leadline.knowledge import KnowledgeBase, Library
 from leadline.knowledge.documents import take_out
@@ -152,7 +152,7 @@ class JobRunner:
             await asyncio.to_thread(finish_job, self._catalog, claimed.claim)
         except ClaimLost:
             raise
-        except LeaseHeld as error:  # another process changes the documents: nothing is wrong with the job
+        except (LeaseHeld, StoreBusy) as error:  # another process is writing: nothing is wrong with the job
             log.info("The job %s waits: %s", claimed.job.id, error)
             await asyncio.to_thread(give_back, self._catalog, claimed.claim, wait_s=self._retry_s)
         except Exception as error:  # noqa: BLE001 - named degrade: one job's failure is kept with it, and the others go on

@@ -6,6 +6,7 @@ Joins the catalog's live sources with what became of uploads. Reads the catalog 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -134,8 +135,8 @@ async def remove_document(library: Library, document: DocumentView) -> DeleteRep
     """Removes a document in whatever state: one that waits is not taken in, one that is being taken in is removed as
     soon as it is in, one that failed is shown no more. Its uploaded bytes go with the last document that has them.
     Raises StoreError."""
-    uploaded = await asyncio.to_thread(forget_uploads, library.catalog, document.doc_id)
-    await asyncio.to_thread(uploads.drop_unused, library.catalog, uploaded)
+    uploaded = await library.turns.take(partial(forget_uploads, library.catalog, document.doc_id))
+    await library.turns.take(partial(uploads.drop_unused, library.catalog, uploaded))
     nothing = DeleteReport((document.doc_id,), (document.file_name,), 0, {}, {})
     if await asyncio.to_thread(collection_of, library.catalog, document.doc_id) is None:
         return nothing

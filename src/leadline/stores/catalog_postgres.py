@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from leadline.errors import ConfigError, MissingExtra, StoreError
+from leadline.errors import ConfigError, MissingExtra, StoreBusy, StoreError
 from leadline.stores.catalog_database import BUSY_TIMEOUT_S, WRITES, damaged
 
 SCHEMA: Final = "leadline"
@@ -40,6 +40,7 @@ _HINTS: Final = {
     "57": "The server is being stopped or started. Try again.",
 }
 _CORRUPT: Final = ("XX001", "XX002")
+_LOCKED: Final = "55P03"
 
 
 class PostgresDatabase:
@@ -103,7 +104,8 @@ class PostgresDatabase:
             return damaged(self.place, reason)
         unknown = "" if state else "Is the server running, and is LEADLINE_CATALOG_URL right?"
         hint = next((hint for key, hint in _HINTS.items() if state.startswith(key)), unknown)
-        return StoreError(f"The catalog {self.place} could not be used: {reason}.", hint=hint)
+        kind = StoreBusy if state == _LOCKED else StoreError
+        return kind(f"The catalog {self.place} could not be used: {reason}.", hint=hint)
 
     def forget_deleted(self, engine: Engine) -> None:
         """Nothing: see the module's docstring."""

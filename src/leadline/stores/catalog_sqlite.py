@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from leadline.errors import StoreError
+from leadline.errors import StoreBusy, StoreError
 from leadline.stores.catalog_database import BUSY_TIMEOUT_S, WRITES, damaged
 from leadline.stores.sqlite_file import FULL, check_path, remedy
 
@@ -76,6 +76,8 @@ class SqliteFile:
         kind = code & 0xFF  # the rest says more
         if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return damaged(self.place, str(error.orig))
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreBusy(f"The catalog {self.place} could not be used: {error.orig}.", hint=remedy(error.orig))
         if code in FULL:
             message = f"The disk of the catalog {self.place} is full. Nothing of this step was kept."
         elif kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
