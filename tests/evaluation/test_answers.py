@@ -11,9 +11,9 @@ from leadline.evaluation.answers import Asked, Outcome, below, best_f1, figures,
 ASKED = Asked("q", "When?", True, ("early spring", "March"), frozenset({"roses"}))
 
 
-def result(answer: str, *cited: str, status: str = "answered") -> Any:
+def result(answer: str, *cited: str, status: str = "answered", flags: tuple[str, ...] = ()) -> Any:
     """A result with these sources cited."""
-    return {"status": status, "answer": answer, "citations": [{"doc_id": doc} for doc in cited]}
+    return {"status": status, "answer": answer, "citations": [{"doc_id": doc} for doc in cited], "flags": [*flags]}
 
 
 def test_answers_are_compared_as_squad_does() -> None:
@@ -50,6 +50,12 @@ def test_an_unanswerable_question_is_never_answered_right() -> None:
     assert outcome(asked, result("No.", status="abstained"), 1.0).abstained
 
 
+@pytest.mark.parametrize(("flag", "doubted"), [("weak_evidence", True), ("unverified", True), ("shortened", False)])
+def test_an_answer_with_a_doubt_is_told_from_a_plain_one(flag: str, doubted: bool) -> None:
+    """A sentence that was left out says nothing against the others."""
+    assert outcome(ASKED, result("Early spring.", flags=(flag,)), 1.0).doubted is doubted
+
+
 @pytest.mark.parametrize("status", ["error", "interrupted", "answered"])
 def test_what_broke_or_said_nothing_is_a_failure(status: str) -> None:
     """Not an abstention, and not one question less."""
@@ -67,7 +73,7 @@ def test_figures_by_hand() -> None:
     found: Any = figures(
         [
             Outcome(True, answered=True, right=True, cited_rightly=True, exact=True, f1=1.0, seconds=2.0),
-            Outcome(True, answered=True, f1=0.5),
+            Outcome(True, answered=True, doubted=True, f1=0.5),
             Outcome(True, abstained=True),
             Outcome(True, failed=True),
             Outcome(False, abstained=True),
@@ -83,6 +89,8 @@ def test_figures_by_hand() -> None:
         "cited_rightly": 1 / 4,
         "abstained_wrongly": 1 / 4,
         "abstained_rightly": 1 / 2,
+        "warned_wrongly": 2 / 4,
+        "warned_rightly": 1 / 2,
         "wrong": 2 / 6,
         "accuracy": 2 / 6,
     }
@@ -96,7 +104,7 @@ def test_a_set_of_one_kind_has_no_figures_of_the_other() -> None:
     assert found["abstained_rightly"] is None
     assert below(found, {"abstained_rightly": 0.0}) == {"abstained_rightly": None}
     assert below(found, {"right": 1.0, "failed": 0, "wrong": 0.0}) == {}
-    for cost in ("failed", "wrong", "abstained_wrongly", "seconds"):
+    for cost in ("failed", "wrong", "abstained_wrongly", "warned_wrongly", "seconds"):
         assert below({cost: {"value": 0.5}}, {cost: 0.6}) == {}
         assert below({cost: {"value": 0.5}}, {cost: 0.4}) == {cost: 0.5}
     assert below({"right": {"value": math.nan}}, {"right": 0.0}).keys() == {"right"}

@@ -29,6 +29,7 @@ COLUMNS = {
     "cited_rightly": "cited rightly",
     "abstained_wrongly": "abstained wrongly",
     "abstained_rightly": "abstained rightly",
+    "warned_rightly": "warned rightly",
     "wrong": "wrong",
     "accuracy": "accuracy",
 }

@@ -16,10 +16,13 @@ from typing import Any, TypedDict
 import numpy as np
 
 from leadline.evaluation.statistics import Estimate, bootstrap, mean, share
-from leadline.records import Result
+from leadline.records import Flag, Result
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-COSTS = frozenset({"failed", "wrong", "abstained_wrongly", "seconds"})  # figures of which less is better
+# figures of which less is better
+COSTS = frozenset({"failed", "wrong", "abstained_wrongly", "warned_wrongly", "seconds"})
+# flags that tell a reader to check the answer
+_DOUBTS: frozenset[Flag] = frozenset({"weak_evidence", "unverified", "unranked"})
 _MARKS = re.compile(r"\[\d+(?:\s*[,-]\s*\d+)*\]")
 
 
@@ -36,11 +39,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a question. `failed`: the run broke, or its answer can't be scored."""
+    """What became of a question. `doubted`: its answer came with a flag that says so.
+
+    `failed`: the run broke, or its answer can't be scored.
+    """
 
     answerable: bool
     answered: bool = False
     abstained: bool = False
+    doubted: bool = False
     failed: bool = False
     right: bool = False
     exact: bool = False
@@ -54,8 +61,8 @@ class Answers(TypedDict):
 
     `right`: a gold answer stands in the answer, or, without gold answers, it cites only relevant sources. `exact` and
     `f1` compare the whole text with the best gold answer, so that sentences score low. `cited_rightly`: with at least
-    one citation, each of a relevant source. `wrong`: answered, and not right, over all questions. `accuracy`: right or
-    rightly abstained, over all.
+    one citation, each of a relevant source. `warned`: abstained, or answered with a doubt. `wrong`: answered, and not
+    right, over all questions. `accuracy`: right or rightly abstained, over all.
     """
 
     questions: int
@@ -68,6 +75,8 @@ class Answers(TypedDict):
     cited_rightly: Estimate | None
     abstained_wrongly: Estimate | None
     abstained_rightly: Estimate | None
+    warned_wrongly: Estimate | None
+    warned_rightly: Estimate | None
     wrong: Estimate
     accuracy: Estimate
     seconds: float
@@ -88,6 +97,7 @@ def outcome(asked: Asked, result: Result | Mapping[str, Any], seconds: float) ->
     return Outcome(
         asked.answerable,
         answered=True,
+        doubted=not _DOUBTS.isdisjoint(result["flags"]),
         right=asked.answerable and (holds(result["answer"], asked.gold) if asked.gold else cited_rightly),
         exact=any(normalised(result["answer"]) == normalised(gold) for gold in asked.gold),
         f1=f1,
@@ -112,6 +122,8 @@ def figures(outcomes: Sequence[Outcome], *, seed: int) -> Answers:
         cited_rightly=_share([one.cited_rightly for one in answerable]),
         abstained_wrongly=_share([one.abstained for one in answerable]),
         abstained_rightly=_share([one.abstained for one in others]),
+        warned_wrongly=_share([one.abstained or one.doubted for one in answerable]),
+        warned_rightly=_share([one.abstained or one.doubted for one in others]),
         wrong=share(np.array([one.answered and not one.right for one in outcomes])),
         accuracy=share(np.array([_good(one) for one in outcomes])),
         seconds=sum(one.seconds for one in outcomes) / len(outcomes),
