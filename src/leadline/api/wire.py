@@ -1,11 +1,12 @@
-"""How a connection begins, before anything of the application: the head of a request is bounded in bytes and seconds.
+"""What a connection may do beside its requests: how long their heads are and take, how long an answer isn't taken.
 
 uvicorn bounds neither where it reads with httptools: whoever can reach the port, with a token or without, could fill
 the memory or keep a connection for ever. What is no HTTP is answered in the one shape of errors. Bodies are bounded by
-`limits`.
+`limits`. A client that takes nothing of its answer would keep the connection, and whatever fills it, as well.
 """
 
 import asyncio
+import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ else:
     HttpToolsProtocol = object  # or the one in plain Python, where httptools is not installed
 
 MAX_HEAD: Final = 64 * 1024  # bytes of a request line with its headers, and of what follows a body
+UNREAD_S: Final = 60.0  # without any of what waits for a client being taken; on Linux the connection ends then
 HEAD_S: Final = 30.0  # from the connection, or from the first byte of a later request on it, to the end of the head
 
 
@@ -38,6 +40,9 @@ class Bounded(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """See asyncio.Protocol."""
         super().connection_made(transport)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            taken = round(UNREAD_S * 1000)
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, taken)
         self._start()
 
     def connection_lost(self, exc: Exception | None) -> None:
