@@ -111,12 +111,19 @@ def _provider() -> Any:
         log.warning("Traces are sent as http/protobuf; the protocol %s is not spoken here", protocol)
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # it tells each try
+    logging.getLogger("opentelemetry.util.re").addFilter(_without_words)
     # At the end of the process it would wait for a receiver that is down; `flush` was called by then.
     provider = TracerProvider(
         shutdown_on_exit=False, resource=Resource.create({} if named else {SERVICE_NAME: "leadline"})
     )
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
+
+
+def _without_words(record: logging.LogRecord) -> bool:
+    """A header of `OTEL_EXPORTER_OTLP_HEADERS` that can't be read is told without its words: they hold a key."""
+    record.args = ("it is not shown",)
+    return True
 
 
 @contextmanager
