@@ -81,9 +81,37 @@ def test_what_can_not_be_read_is_told_beside_its_name(page: Page, tmp_path: Path
     job.get_by_role("button", name="Dismiss").click()
     expect(job).to_have_count(0)
     expect(in_list(page, "broken.pdf")).to_contain_text("failed")
+    ready = page.locator("#documents li").count() - 1
+    expect(page.locator("#documents-count")).to_have_text(f"{ready} · 1 failed")
     for name in ("good.txt", "broken.pdf"):
         delete(page, name)
         expect(in_list(page, name)).to_have_count(0)
+        expect(page.locator("#documents .icon:focus")).to_have_count(1)  # the next one can be deleted
+
+
+def test_sending_is_told_and_can_be_stopped(page: Page) -> None:
+    """Files on their way out have a line with a bar, and a button that calls them back."""
+    page.route("**/documents?*", lambda route: None if route.request.method == "POST" else route.continue_())
+    page.locator("#files").set_input_files([{"name": "slow.txt", "mimeType": "text/plain", "buffer": b"x"}])
+    line = page.locator("#jobs li")
+    expect(line).to_contain_text("Sending 1 file")
+    expect(line.get_by_role("progressbar", name="Sending")).to_be_visible()
+    line.get_by_role("button", name="Stop sending").click()
+    expect(line).to_have_count(0)
+
+
+def test_a_list_that_fails_is_no_empty_one(page: Page) -> None:
+    """Where the server refuses the list, its words stand there with a way to try again, and not that there is none."""
+    said = '{"error": {"code": "too_many_requests", "message": "Too many requests.", "hint": ""}}'
+    page.route("**/documents?*", lambda route: route.fulfill(status=429, content_type="application/json", body=said))
+    page.reload()
+    note = page.locator("#documents-note")
+    expect(note).to_contain_text("Too many requests.")
+    expect(page.locator("#empty")).to_be_hidden()
+    page.unroute_all()
+    note.get_by_role("button", name="Try again").click()
+    expect(in_list(page, "harbour-handbook.md")).to_have_count(1)
+    expect(page.locator("#empty")).to_contain_text("Ask about your documents")
 
 
 def test_too_many_files_are_refused_with_the_reason(page: Page, site: Site) -> None:
@@ -140,7 +168,7 @@ def test_collections_stand_apart(page: Page, tmp_path: Path) -> None:
     dialog.get_by_role("button", name="Use it").click()
     expect(dialog).to_be_visible()
     dialog.get_by_label("Name").fill("lanterns")
-    dialog.get_by_role("button", name="Use it").click()
+    page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
     expect(page.get_by_label("Collection", exact=True)).to_have_value("lanterns")
     expect(page.locator("#empty")).to_contain_text("no documents here yet")

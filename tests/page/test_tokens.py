@@ -46,8 +46,15 @@ def door(context: BrowserContext, guarded: tuple[str, str]) -> Page:
 
 
 def test_a_stranger_sees_nothing_but_the_question_for_a_token(door: Page) -> None:
-    """The page itself is not shown, and a wrong token is told to be one."""
+    """The page itself is not shown, takes no files, and a wrong token is told to be one."""
     expect(door.locator("#app")).to_be_hidden()
+    door.evaluate(
+        "() => { const dataTransfer = new DataTransfer(); dataTransfer.items.add(new File(['x'], 'x.txt')); "
+        "for (const type of ['dragenter', 'drop']) document.body.dispatchEvent("
+        "new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true })); }"
+    )
+    expect(door.locator("#drop")).to_be_hidden()
+    expect(door.locator("#jobs li")).to_have_count(0)
     door.get_by_label("Token").fill("not-a-token")
     door.keyboard.press("Enter")
     expect(door.get_by_role("alert")).to_contain_text("does not know this token")

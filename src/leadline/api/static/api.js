@@ -34,14 +34,37 @@ export async function request(path, { method = "GET", json, body, signal } = {})
     response = await fetch(`.${path}`, { method, headers, body: json === undefined ? body : JSON.stringify(json), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, "unreachable", "The server can't be reached.", "See if it is still running, then try again.");
+    throw unreachable();
   }
   if (!response.ok) throw await problemOf(response);
   return response;
 }
 
+const unreachable = () => new Problem(0, "unreachable", "The server can't be reached.", "See if it is still running, then try again.");
+
 /** The JSON of an answer. Raises Problem. */
 export const call = async (path, options) => (await request(path, options)).json();
+
+/** Sends a form; `sent` is told which part of it is out, from 0 to 1. The JSON of the answer. Raises Problem, or
+    AbortError where `signal` gave it up. (`fetch` doesn't tell how far it is.) */
+export function send(path, form, { sent, signal }) {
+  const sending = new XMLHttpRequest();
+  const answered = new Promise((resolve, reject) => {
+    sending.addEventListener("load", () => resolve(new Response(sending.response, { status: sending.status })));
+    sending.addEventListener("error", () => reject(unreachable()));
+    sending.addEventListener("abort", () => reject(new DOMException("given up", "AbortError")));
+  });
+  sending.upload.addEventListener("progress", ({ loaded, total }) => { if (total) sent(loaded / total); });
+  signal.addEventListener("abort", () => sending.abort());
+  sending.open("POST", `.${path}`);
+  sending.responseType = "blob";
+  if (token !== null) sending.setRequestHeader("Authorization", `Bearer ${token}`);
+  sending.send(form);
+  return answered.then(async (response) => {
+    if (!response.ok) throw await problemOf(response);
+    return response.json();
+  });
+}
 
 async function problemOf(response) {
   let told = {};
@@ -64,15 +87,19 @@ export async function* events(response) {
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   let held = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    held += decoder.decode(value, { stream: true });
-    const frames = held.split(/\r?\n\r?\n/);
-    held = frames.pop();
-    for (const frame of frames) {
-      const data = frame.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
-      if (data.length) yield JSON.parse(data.join("\n"));
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      held += decoder.decode(value, { stream: true });
+      const frames = held.split(/\r?\n\r?\n/);
+      held = frames.pop();
+      for (const frame of frames) {
+        const data = frame.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
+        if (data.length) yield JSON.parse(data.join("\n"));
+      }
     }
+  } finally {
+    reader.cancel().catch(() => {}); // where whoever reads has stopped: the run ends on the server too
   }
 }

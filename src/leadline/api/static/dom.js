@@ -84,6 +84,22 @@ export function outward(url, ...children) {
   return h("a", { href: url.href, target: "_blank", rel: "noopener noreferrer nofollow" }, ...children);
 }
 
+/** Why a list isn't there, and a button that asks for it again. */
+export function trouble(problem, again) {
+  return [h("span", { class: "problem" }, problem.message), " ", h("button", { type: "button", class: "link", click: again }, "Try again")];
+}
+
+/** Does what draws a list anew, and gives the focus back to the button of the line that had it. */
+export function keepingFocus(list, draw) {
+  const button = list.contains(document.activeElement) ? document.activeElement : null;
+  const key = button && Object.entries(button.closest("li").dataset)[0];
+  const at = button && [...button.closest("li").querySelectorAll("button")].indexOf(button);
+  draw();
+  if (!button) return;
+  const line = [...list.children].find((each) => each.dataset[key[0]] === key[1]);
+  line?.querySelectorAll("button")[at]?.focus({ preventScroll: true });
+}
+
 /** Says something to those who can't see the page, once. */
 export function announce(text) {
   $("live").textContent = "";

@@ -1,7 +1,7 @@
 /* The conversations about the collection. */
 
 import { call, query, request } from "./api.js";
-import { $, announce, clean, h, icon, when } from "./dom.js";
+import { $, announce, clean, h, icon, keepingFocus, trouble, when } from "./dom.js";
 import { confirm } from "./dialog.js";
 import { state } from "./state.js";
 
@@ -24,9 +24,9 @@ export async function loadThreads() {
     if (error.status !== 404) problem = error;
   }
   if (mine !== loading) return;
-  $("threads").replaceChildren(...threads.map(line));
+  keepingFocus($("threads"), () => $("threads").replaceChildren(...threads.map(line)));
   $("threads-note").hidden = !problem && threads.length > 0;
-  $("threads-note").textContent = problem ? problem.message : "None yet.";
+  $("threads-note").replaceChildren(...(problem ? trouble(problem, loadThreads) : ["None yet."]));
 }
 
 /** Marks the one that is shown. */
@@ -41,7 +41,7 @@ export function markThread() {
 function line(thread) {
   const label = clean(thread.question) || "without a question";
   const current = thread.thread_id === state.thread ? "true" : null;
-  return h("li", { "data-thread": thread.thread_id },
+  return h("li", { "data-thread": thread.thread_id, title: label },
     h("button", { type: "button", class: "open", "aria-current": current, click: () => does.open(thread.thread_id) },
       h("span", { class: "label", dir: "auto" }, label), h("span", { class: "muted" }, when(thread.updated_at))),
     h("button", { type: "button", class: "icon small", "aria-label": `Delete the conversation “${label}”`, title: "Delete", click: () => ask(thread, label) }, icon("trash")));

@@ -1,6 +1,6 @@
 /* Files on their way in: sent, then followed in the job that reads them until all are in or have failed. */
 
-import { call, query } from "./api.js";
+import { call, query, send } from "./api.js";
 import { $, announce, clean, count, h, icon, name } from "./dom.js";
 import { loadDocuments } from "./documents.js";
 import { mayWrite, state } from "./state.js";
@@ -19,17 +19,37 @@ export async function addFiles(files) {
   const chosen = [...files];
   if (!chosen.length || !mayWrite()) return;
   const collection = state.collection;
-  const line = h("li", {}, h("p", {}, `Sending ${count(chosen.length, "file")}…`), h("progress", { "aria-label": "Sending" }));
-  $("jobs").append(line);
-  const body = new FormData();
-  for (const file of chosen) body.append("files", file, file.name);
+  const line = lineOf(collection);
+  const refusal = tooMuch(chosen);
+  if (refusal) { failed(line, refusal); return; }
+  const form = new FormData();
+  for (const file of chosen) form.append("files", file, file.name);
   try {
-    const refusal = tooMuch(chosen);
-    if (refusal) throw new Error(refusal);
-    follow(await call(`/documents${query({ collection })}`, { method: "POST", body }), line, collection);
+    follow(await send(`/documents${query({ collection })}`, form, sending(chosen, line)), line, collection);
   } catch (problem) {
-    failed(line, [problem.message, problem.hint].filter(Boolean).join(" "));
+    if (problem.name === "AbortError") line.remove();
+    else failed(line, [problem.message, problem.hint].filter(Boolean).join(" "));
   }
+  document.dispatchEvent(new Event("documents-changed"));
+}
+
+/** A line of files that go into that collection, seen while the page is about it. */
+function lineOf(collection) {
+  return $("jobs").appendChild(h("li", { "data-collection": collection, hidden: collection !== state.collection }));
+}
+
+/** Shows how much of the files is out, with a button that stops it. What `send` is to be told. */
+function sending(files, line) {
+  const said = h("p", {}, `Sending ${count(files.length, "file")}…`);
+  const bar = h("progress", { "aria-label": "Sending", max: 1 });
+  const stop = new AbortController();
+  line.replaceChildren(said, bar, closing("Stop sending", () => stop.abort()));
+  document.dispatchEvent(new Event("documents-changed"));
+  const sent = (part) => {
+    bar.value = part;
+    said.textContent = `Sending ${count(files.length, "file")}: ${Math.floor(part * 100)} %`;
+  };
+  return { sent, signal: stop.signal };
 }
 
 /** What the server would refuse, said before anything is sent; "" where nothing is. */
@@ -39,6 +59,8 @@ function tooMuch(files) {
   if (limits.max_upload_files && files.length > limits.max_upload_files) {
     return `${count(files.length, "file")} are more than the ${limits.max_upload_files} that may be sent at once.`;
   }
+  const big = files.find((file) => file.size > (limits.max_file_mb ?? Infinity) * 1e6);
+  if (big) return `${clean(big.name)} is larger than the ${limits.max_file_mb} MB that a file may have.`;
   if (limits.max_upload_mb && bytes > limits.max_upload_mb * 1e6) {
     return `The files are larger than the ${limits.max_upload_mb} MB that may be sent at once.`;
   }
@@ -50,32 +72,36 @@ export async function loadJobs() {
   for (const line of followed.values()) line.remove();
   followed.clear();
   const { collection } = state;
+  for (const line of $("jobs").children) line.hidden = line.dataset.collection !== collection;
   let jobs = [];
   try {
     ({ jobs } = await call(`/jobs${query({ collection })}`));
   } catch { /* the documents' list says what is wrong */ }
   if (collection !== state.collection) return;
   for (const job of jobs) {
-    if (!FINAL.has(job.status) && !followed.has(job.id)) follow(job, $("jobs").appendChild(h("li")), collection);
+    if (!FINAL.has(job.status) && !followed.has(job.id)) follow(job, lineOf(collection), collection);
   }
 }
 
 async function follow(job, line, collection) {
+  if (collection !== state.collection) { line.remove(); return; } // found again by whoever comes back to it
   followed.set(job.id, line);
   let pause = SOON_MS;
-  let told = "";
+  let before = 0;
   for (;;) {
     if (followed.get(job.id) !== line) return; // another collection is shown now
     draw(job, line);
     if (FINAL.has(job.status)) break;
+    if (finished(job) > before) loadDocuments();
+    before = finished(job);
     await new Promise((resolve) => { setTimeout(resolve, pause); });
     pause = Math.min(pause * SLOWER, LATE_MS);
     try {
       job = await call(`/jobs/${encodeURIComponent(job.id)}`);
     } catch (problem) {
       if (problem.status === 404) { failed(line, "The server knows nothing of these files any more."); return; }
-      told = problem.message; // it may come back: the job goes on without this page
-      line.querySelector(".standing")?.replaceChildren(told);
+      if (problem.status === 401) return; // who comes in again finds the job again
+      line.querySelector(".standing")?.replaceChildren(problem.message); // the job goes on without this page
       pause = LATE_MS;
     }
   }
@@ -84,15 +110,17 @@ async function follow(job, line, collection) {
   if (collection === state.collection) await loadDocuments();
 }
 
+const finished = (job) => job.items.filter((item) => !["queued", "running"].includes(item.status)).length;
+
 function draw(job, line) {
-  const items = job.items ?? [];
-  const finished = items.filter((item) => !["queued", "running"].includes(item.status)).length;
+  const { items } = job;
+  const done = finished(job);
   const many = items.length > 1;
   const which = many ? count(items.length, "file") : name(items[0]?.file_name);
   const what = job.status === "queued" ? [which, many ? " wait to be read in" : " waits to be read in"] : ["Reading ", which];
   line.replaceChildren(
-    h("p", { class: "standing" }, ...what, many && finished ? `: ${finished} done` : ""),
-    h("progress", { max: items.length || 1, value: finished, "aria-label": "Files read in" }),
+    h("p", { class: "standing" }, ...what, many && done ? `: ${done} done` : ""),
+    h("progress", { max: items.length || 1, value: done, "aria-label": "Files read in" }),
     many ? h("ul", { class: "items" }, ...some(items)) : "",
   );
 }
@@ -135,8 +163,18 @@ function failed(line, text) {
   line.replaceChildren(h("p", { class: "problem", role: "alert" }, text), dismiss(line));
 }
 
-function dismiss(line) {
-  return h("button", { type: "button", class: "icon small", "aria-label": "Dismiss", click: () => { line.remove(); $("add-files").focus(); } }, icon("close"));
+const dismiss = (line) => closing("Dismiss", () => line.remove());
+
+function closing(label, act) {
+  return h("button", { type: "button", class: "icon small", "aria-label": label, title: label, click: () => { act(); $("add-files").focus(); } }, icon("close"));
+}
+
+/** The files of what was dropped; folders are told to be none. */
+function dropped(transfer) {
+  const items = [...transfer.items].filter((item) => item.kind === "file");
+  const files = items.filter((item) => !item.webkitGetAsEntry()?.isDirectory).map((item) => item.getAsFile());
+  if (files.length < items.length) failed(lineOf(state.collection), "A folder can't be dropped here: drop the files that are in it.");
+  return files;
 }
 
 /** The button, and files dropped anywhere on the page. */
@@ -144,12 +182,13 @@ export function startUploads() {
   $("add-files").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", () => { addFiles($("files").files); $("files").value = ""; });
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  const may = () => !$("app").hidden && mayWrite();
   let over = 0;
   const cover = (shown) => {
     $("drop").hidden = !shown;
     $("drop").querySelector("p").textContent = `Drop the files to add them to “${state.collection}”`;
   };
-  addEventListener("dragenter", (event) => { if (hasFiles(event)) { over += 1; cover(mayWrite()); } });
+  addEventListener("dragenter", (event) => { if (hasFiles(event)) { over += 1; cover(may()); } });
   addEventListener("dragleave", (event) => { if (hasFiles(event)) { over = Math.max(0, over - 1); if (!over) cover(false); } });
   // Always prevented: a file dropped a little beside would replace the page.
   addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
@@ -158,6 +197,6 @@ export function startUploads() {
     event.preventDefault();
     over = 0;
     cover(false);
-    addFiles(event.dataTransfer.files);
+    if (may()) addFiles(dropped(event.dataTransfer));
   });
 }
