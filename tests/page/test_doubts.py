@@ -52,7 +52,7 @@ def test_a_shortened_answer_says_so(page: Page, site: Site) -> None:
 
 
 def test_every_doubt_has_words(page: Page, site: Site) -> None:
-    """Whatever flags, limits, lost parts and unread files a result names, each is told in a sentence of its own."""
+    """Whatever flags, limits, lost parts and unread files a result names, each is told in a sentence, and read out."""
     body = {"question": QUESTION, "stream": False}
     result = httpx.post(f"{site.url}/chat", json=body, timeout=60, trust_env=False).json()
     result.update(
@@ -84,6 +84,7 @@ def test_every_doubt_has_words(page: Page, site: Site) -> None:
         "Held back by the budget of a question: llm calls, seconds.",
     ):
         assert sum(note.startswith(words) for note in notes) == 1, (words, notes)
+    expect(page.locator("#live")).to_contain_text("Weak evidence:")
 
 
 def test_what_is_still_being_read_in_is_told(page: Page, site: Site) -> None:

@@ -1,7 +1,7 @@
 /* The two sides of the page. On a wide screen they stand beside the conversation; on a narrow one each slides over it,
    what lies below can't be reached meanwhile, and Escape or a click beside it closes it. */
 
-import { $ } from "./dom.js";
+import { $, h } from "./dom.js";
 import { hidePeek } from "./peek.js";
 
 const OVER = { side: matchMedia("(max-width: 820px)"), panel: matchMedia("(max-width: 1180px)") };
@@ -20,11 +20,23 @@ export function openPanel(title, ...content) {
   $("panel-title").focus({ preventScroll: true });
 }
 
+/** What leads back to what the panel shows now, at the same place. */
+export function wayBack(title) {
+  const [content, top, opener] = [[...$("panel-body").children], $("panel-body").scrollTop, document.activeElement];
+  return h("button", { type: "button", class: "link back", click: () => {
+    openPanel(title, ...content);
+    $("panel-body").scrollTop = top;
+    opener.focus({ preventScroll: true });
+  } }, `Back to the ${title.toLowerCase()}`);
+}
+
 export function closePanel() {
   if ($("panel").hidden) return false;
+  // Whoever has gone on to something else stays there.
+  const inside = $("panel").contains(document.activeElement) || document.activeElement === document.body;
   $("panel").hidden = true;
   settle();
-  back("panel");
+  if (inside) back("panel");
   return true;
 }
 

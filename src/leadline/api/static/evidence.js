@@ -1,7 +1,7 @@
 /* The evidence of a question: every passage that was found, by what, how it was judged, and what became of it. */
 
 import { clean, count, h, name, place, svg } from "./dom.js";
-import { openPanel } from "./drawers.js";
+import { openPanel, wayBack } from "./drawers.js";
 import { leg, score } from "./words.js";
 
 const FIRST = 15;
@@ -13,7 +13,7 @@ export function showEvidence(result, showSource) {
   const scale = Math.max(LEAST_SCALE, ...rows.map((row) => Math.abs(row.rerank_score)));
   const body = h("tbody", {}, rows.slice(0, FIRST).map((row) => line(row, result, scale, showSource)));
   const table = h("table", { class: "evidence" },
-    h("caption", {}, h("span", { class: "question", dir: "auto" }, result.question)),
+    h("caption", { class: "hidden" }, "Passages found"),
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Passage"), h("th", { scope: "col" }, "Found by"), h("th", { scope: "col" }, "Judged"))),
     body);
   const rest = rows.slice(FIRST);
@@ -21,16 +21,16 @@ export function showEvidence(result, showSource) {
     more.remove();
     body.append(...rest.map((row) => line(row, result, scale, showSource)));
   } }, `Show ${count(rest.length, "more passage", "more passages")}`);
-  openPanel("Evidence", verdict(result), h("div", { class: "frame" }, table), more || "", legend(rows));
+  openPanel("Evidence", verdict(result), legend(rows), table, more || "");
 }
 
 function verdict(result) {
   const queries = result.queries?.length > 1 ? h("p", { class: "muted" }, "Searched for: ", result.queries.map((text, at) => [at ? "; " : "", h("q", {}, clean(text))]).flat()) : null;
-  return h("div", { class: "verdict" }, h("p", {}, clean(result.verdict.reason)), queries);
+  return h("div", { class: "verdict" }, h("p", { class: "question", dir: "auto" }, result.question), h("p", {}, clean(result.verdict.reason)), queries);
 }
 
 function line(row, result, scale, showSource) {
-  const open = h("button", { type: "button", class: "link", click: () => showSource(row, result.citations) }, name(place(row)));
+  const open = h("button", { type: "button", class: "link", click: () => showSource(row, result.citations, wayBack("Evidence")) }, name(place(row)));
   return h("tr", { class: row.kept ? "kept" : "dropped" },
     h("td", {}, row.source_type === "web" ? h("span", { class: "badge" }, "Web") : null, open,
       h("p", { class: "fate" }, h("strong", {}, row.kept ? "Kept" : "Dropped"), `: ${clean(row.why)}`)),
@@ -52,5 +52,5 @@ function bar(value, scale) {
 function legend(rows) {
   const legs = [...new Set(rows.flatMap((row) => Object.keys(row.found_by)))].map(leg).join(", ");
   return h("p", { class: "muted legend" },
-    `Found by: the passage's place in each search (${legs}). Judged: above zero the passage answers the question, below it does not.`);
+    `Found by: the place in each search (${legs}). Judged: above zero it answers the question, below it does not.`);
 }

@@ -57,14 +57,15 @@ export function fromPlain(text) {
   return fragment;
 }
 
-/** Puts what `button(n, textBefore)` makes in place of each mark of a source in `root`; null leaves the mark. */
-export function markSources(root, button) {
+/** `root` with what `button(n)` makes in place of each mark of a source; null leaves the mark. */
+export function withMarks(root, button) {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const found = [];
   while (walker.nextNode()) {
     if (!walker.currentNode.parentElement?.closest("a, code")) found.push(walker.currentNode);
   }
   for (const node of found) replaceMarks(node, button);
+  return root;
 }
 
 function replaceMarks(node, button) {

@@ -12,8 +12,9 @@ export function nearest(body, result, showSource) {
   for (const row of result.context) if (!best.has(row.file_name)) best.set(row.file_name, row);
   const rows = [...best.values()].slice(0, SHOWN);
   if (!rows.length) return;
-  body.append(h("h4", {}, "Nearest passages"));
-  const list = body.appendChild(h("ul", { class: "nearest" }));
+  const named = rows.every((row) => result.answer.includes(row.file_name)); // then it says what follows
+  if (!named) body.append(h("h4", {}, "Nearest passages"));
+  const list = body.appendChild(h("ul", { class: "nearest", "aria-label": "Nearest passages" }));
   for (const row of rows) {
     const excerpt = h("span", { class: "excerpt", dir: "auto" });
     list.append(h("li", {}, h("button", { type: "button", click: () => showSource(row, []) }, h("strong", {}, name(place(row))), excerpt)));

@@ -8,11 +8,12 @@ import { highlighted } from "./highlight.js";
 const PAGE = 30; // passages of a document fetched at once
 let shown = 0; // which showing is the last: a slow answer to an earlier one is dropped
 
-/** Shows the passage of `from` (a citation, or a row of the evidence), with its quotes marked, and what stands around. */
-export async function showSource(from, citations) {
+/** Shows the passage of `from` (a citation, or a row of the evidence), with its quotes marked, and what stands around.
+    `back` is a button that leads to where one came from. */
+export async function showSource(from, citations, back = "") {
   const mine = ++shown;
   const body = h("div", { class: "reader", "aria-busy": "true" }, h("p", { class: "muted" }, "Opening…"));
-  openPanel("Source", body);
+  openPanel("Source", back, body);
   try {
     const chunk = await call(`/chunks/${encodeURIComponent(from.chunk_id)}`);
     if (mine !== shown) return;
@@ -20,7 +21,7 @@ export async function showSource(from, citations) {
       quote: each.quote, at: each.start_char - chunk.start_char, chosen: each === from,
     }));
     quotes.sort((a, b) => b.chosen - a.chosen);
-    const passage = h("div", { class: "passage", dir: "auto" }, highlighted(chunk.text, quotes));
+    const passage = passageOf(chunk.text, highlighted(chunk.text, quotes));
     const text = h("div", { class: "text", tabindex: "0", role: "region", "aria-label": "Text of the document" }, passage);
     body.replaceChildren(headOf(chunk), text);
     if (from.quote && !passage.querySelector(".chosen")) {
@@ -33,6 +34,11 @@ export async function showSource(from, citations) {
   } finally {
     body.removeAttribute("aria-busy");
   }
+}
+
+/** What is in columns or is code needs signs of one width to be read. */
+function passageOf(text, content) {
+  return h("div", { class: /^ *(```|~~~|\|.*\| *$)/m.test(text) ? "passage fixed" : "passage", dir: "auto" }, content);
 }
 
 function gone(from, problem) {
@@ -61,7 +67,8 @@ async function around(text, chunk, side, mine) {
     return; // the passage itself is there, which is what was asked for
   }
   if (mine !== shown) return;
-  const element = h("div", { class: "passage beside", dir: "auto" }, pageMark(chunk, neighbour, side), withoutOverlap(chunk, neighbour, side));
+  const element = passageOf(neighbour.text, [pageMark(chunk, neighbour, side), withoutOverlap(chunk, neighbour, side)]);
+  element.classList.add("beside");
   const more = neighbour[side] && h("button", { type: "button", class: "link more", click: () => { more.remove(); around(text, neighbour, side, mine); } },
     side === "next" ? "Show what follows" : "Show what comes before");
   if (side === "next") text.append(element, more || "");
@@ -88,8 +95,9 @@ function withoutOverlap(chunk, neighbour, side) {
 export async function showDocument(source) {
   const mine = ++shown;
   const text = h("div", { class: "text", tabindex: "0", role: "region", "aria-label": "Text of the document" });
-  const body = h("div", { class: "reader" }, documentHead(source), text);
-  openPanel("Document", body);
+  const failed = source.status === "failed"; // it has no text, and the head says why
+  openPanel("Document", h("div", { class: "reader" }, documentHead(source), failed ? null : text));
+  if (failed) return;
   await passages(source, text, 0, mine);
 }
 
@@ -101,7 +109,7 @@ async function passages(source, text, offset, mine) {
     for (const each of some) {
       if (each.page && String(each.page) !== page) text.append(h("p", { class: "page" }, `Page ${each.page}`));
       page = String(each.page ?? "");
-      text.append(h("div", { class: "passage", dir: "auto" }, each.text));
+      text.append(passageOf(each.text, each.text));
     }
     text.dataset.page = page;
     const next = offset + some.length;
@@ -116,7 +124,7 @@ async function passages(source, text, offset, mine) {
 }
 
 function documentHead(source) {
-  const facts = [count(source.chunks, "passage")];
+  const facts = source.status === "failed" ? [] : [count(source.chunks, "passage")];
   if (source.pages) facts.unshift(count(source.pages, "page"));
   if (source.bytes) facts.push(size(source.bytes));
   if (source.added_at) facts.push(`added ${when(source.added_at)}`);

@@ -1,7 +1,7 @@
 /* The line of steps above an answer: what is done now, then what was done, each step with its time. It folds. */
 
 import { clean, count, h } from "./dom.js";
-import { did, part, seconds, step } from "./words.js";
+import { brief, did, part, seconds, step } from "./words.js";
 
 export class Steps {
   #now = h("span", { class: "now" });
@@ -34,6 +34,7 @@ export class Steps {
   /** No more comes. `spent` are the seconds that the server counted; `ending` says how it ended, where not well. */
   end({ spent, ending } = {}) {
     this.element.classList.remove("running");
+    if (!this.#list.childElementCount) this.element.hidden = true; // nothing began, and what is said below says why
     for (const line of this.#open.values()) line.append(h("span", { class: "muted" }, " not finished"));
     this.#open.clear();
     const told = [ending ?? count(this.#done, "step")];
@@ -60,7 +61,7 @@ export class Steps {
     this.#open.delete(node);
     this.#done += 1;
     const ending = phase === "skip" ? "left out" : phase === "error" ? "failed" : "";
-    line.append(h("span", { class: "time" }, seconds(spent)));
+    line.append(h("span", { class: "time" }, brief(spent)));
     const told = [ending, did(node, details ?? {})].filter(Boolean).join(": ");
     if (told) line.append(h("span", { class: "told" }, told));
   }

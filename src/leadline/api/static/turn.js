@@ -1,11 +1,14 @@
 /* One question and what came of it: the steps, the answer as it streams, its sources and its doubts. */
 
 import { announce, clean, count, h, name, outward, place, webAddress, when } from "./dom.js";
-import { fromMarkdown, fromPlain, markSources } from "./markdown.js";
+import { fromMarkdown, fromPlain, withMarks } from "./markdown.js";
 import { nearest } from "./nearest.js";
 import { peekAt } from "./peek.js";
 import { Steps } from "./steps.js";
 import { notes, writer } from "./words.js";
+
+const waiting = (n) => h("span", { class: "cite waiting" }, String(n));
+const unkept = (n) => h("span", { class: "cite waiting", title: "The sources of earlier answers are not kept" }, String(n));
 
 /** `does` is what a turn can ask for: showSource, showEvidence, askAgain(question, consent). */
 export class Turn {
@@ -54,14 +57,20 @@ export class Turn {
   recall(text, result) {
     this.#ended = true;
     if (result) this.#show(result);
-    else if (text) this.#answer.replaceChildren(fromMarkdown(text));
+    else this.#answer.replaceChildren(withMarks(fromMarkdown(text), unkept));
+  }
+
+  /** A question of an earlier visit that has no answer. */
+  unanswered() {
+    this.#ended = true;
+    this.#after.append(h("p", { class: "note" }, "No answer is kept: it was stopped, or made from a document that is deleted."), this.#again());
   }
 
   /** The stream ended without a result: `problem` says why, null where the person stopped it. */
   broke(problem) {
     this.#ended = true;
     const stopped = problem === null;
-    const refused = !stopped && problem.status >= 400;
+    const refused = !stopped && (problem.status >= 400 || problem.code === "unreachable");
     this.#halt(stopped ? "stopped" : refused ? "not asked" : "interrupted");
     const heading = stopped ? "Stopped" : refused ? "Not answered" : "Interrupted";
     const text = stopped
@@ -77,22 +86,20 @@ export class Turn {
     if (this.#drawing) return;
     this.#drawing = requestAnimationFrame(() => {
       this.#drawing = 0;
-      this.#write(this.#draft, (n) => h("span", { class: "cite waiting" }, String(n)));
+      this.#write(this.#draft, waiting);
       this.element.dispatchEvent(new CustomEvent("grown", { bubbles: true }));
     });
   }
 
   #write(text, mark) {
-    const content = this.#quoted ? fromPlain(text) : fromMarkdown(text);
-    markSources(content, mark);
-    this.#answer.replaceChildren(content);
+    this.#answer.replaceChildren(withMarks(this.#quoted ? fromPlain(text) : fromMarkdown(text), mark));
   }
 
   #halt(ending, spent) {
     cancelAnimationFrame(this.#drawing);
     this.#drawing = 0;
     // What is shown may be older than the draft: a withdrawn one must not stay because its last drawing was given up.
-    this.#write(this.#draft, (n) => h("span", { class: "cite waiting" }, String(n)));
+    this.#write(this.#draft, waiting);
     this.#answer.classList.toggle("incomplete", Boolean(ending && this.#draft));
     this.#answer.removeAttribute("aria-busy");
     this.#steps?.end({ ending, spent });
@@ -103,7 +110,16 @@ export class Turn {
     const broken = result.status === "interrupted" || result.status === "error";
     this.#halt(broken ? (result.status === "error" ? "failed" : "interrupted") : undefined, result.usage?.seconds);
     this.#show(result);
-    announce(this.element.querySelector(".outcome")?.textContent ?? this.#answer.textContent);
+    announce(this.#said());
+  }
+
+  /** What is read out at the end: how it ended, or the answer without its marks; then each doubt, and an offer. */
+  #said() {
+    const answer = this.#answer.cloneNode(true);
+    for (const mark of answer.querySelectorAll(".cite")) mark.remove();
+    const outcome = this.element.querySelector(".outcome")?.textContent ?? answer.textContent;
+    const more = [...this.#after.querySelectorAll(".note, .consent h3")].map((each) => each.textContent);
+    return [outcome, ...more].join(" ").replace(/\s+/g, " ").trim();
   }
 
   #show(result) {
@@ -162,10 +178,10 @@ export class Turn {
 
   #abstained(result) {
     this.#answer.replaceChildren();
-    const body = h("div", { class: "card calm" }, h("h3", { class: "outcome" }, "No answer found"),
-      h("p", { dir: "auto" }, result.answer), h("p", { class: "muted" }, clean(result.verdict.reason)));
+    const body = h("div", { class: "card calm" }, h("h3", { class: "outcome" }, "No answer found"), h("p", { dir: "auto" }, result.answer));
     this.#after.append(body);
     nearest(body, result, this.#does.showSource);
+    body.append(h("p", { class: "muted" }, clean(result.verdict.reason)));
   }
 
   #failed(result) {

@@ -44,6 +44,9 @@ export const doubt = (flag) => DOUBTS[flag] ?? clean(flag);
 /** A time span: short ones to the tenth. */
 export const seconds = (value) => `${value < 0.05 ? "0.0" : value < 10 ? value.toFixed(1) : Math.round(value)} s`;
 
+/** A time span of a step, which may be short. */
+export const brief = (value) => (value < 0.1 ? `${Math.round(value * 1000)} ms` : seconds(value));
+
 /** A judgement as a number with its sign; "" where there is none. */
 export const score = (value) => (value ? `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}` : "");
 
