@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.page.conftest import Site, ask, opened
 
 DEPTH = "How deep is the fairway dredged?"
@@ -19,7 +19,7 @@ def test_a_question_is_answered_with_its_steps(page: Page) -> None:
     turn.locator("summary").click()
     for step in ("Plan", "Search the documents", "Judge the passages", "Write", "Check"):
         expect(turn.locator(".steps .what", has_text=re.compile(f"^{step}$")).first).to_be_visible()
-    expect(turn.locator(".steps .time").first).to_have_text(re.compile(r"^[\d.]+ s$"))
+    expect(turn.locator(".steps .time").first).to_have_text(re.compile(r"^[\d.]+ m?s$"))
     expect(turn.locator(".steps")).to_contain_text(re.compile(r"\d+ of \d+ judged relevant"))
     expect(page.get_by_label("Your question")).to_have_value("")
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
@@ -66,7 +66,10 @@ def test_a_mark_shows_its_quote_beside_it(page: Page) -> None:
 
 
 def test_the_evidence_of_an_answer(page: Page) -> None:
-    """The table has every candidate: what found it and where, its score as a bar around zero, its end and why."""
+    """The table has every candidate: what found it and where, its score as a bar around zero, its end and why.
+
+    From a passage that is opened one comes back to its line.
+    """
     ask(page, DEPTH)
     button = page.get_by_role("button", name=re.compile(r"^Evidence: \d+ passages"))
     number = int(re.findall(r"\d+", button.inner_text())[0])
@@ -87,6 +90,9 @@ def test_the_evidence_of_an_answer(page: Page) -> None:
         assert (kind == "for") == text.startswith("+") == (x == 30)
     first.get_by_role("button").click()
     expect(page.locator("#panel-title")).to_have_text("Source")
+    page.get_by_role("button", name="Back to the evidence").click()
+    expect(rows).to_have_count(number)
+    expect(first.get_by_role("button")).to_be_focused()
 
 
 def test_no_answer_is_a_state_of_its_own(page: Page) -> None:
@@ -110,6 +116,7 @@ def test_a_reload_keeps_the_conversation(page: Page, site: Site) -> None:
     page.reload()
     expect(page.locator(".turn h2")).to_have_text([DEPTH, GAUGE])
     assert answers.nth(1).inner_text() == before[1]
+    expect(answers.nth(0).locator("span.cite")).not_to_have_count(0)  # marks still, of sources that aren't kept
     page.locator(".turn:last-child .answer button.cite").first.click()
     expect(page.locator("#panel mark.chosen")).to_be_visible()
     page.keyboard.press("Escape")
@@ -123,14 +130,21 @@ def test_a_reload_keeps_the_conversation(page: Page, site: Site) -> None:
 
 
 def test_a_conversation_is_deleted_after_a_question(page: Page) -> None:
-    """Cancel leaves it, Delete takes it out of the list and off the page."""
+    """Cancel leaves it, Delete takes it out of the list and off the page, and stays until that is done."""
     ask(page, "What may visitors bring to the harbour?")
     line = page.locator("#threads li", has_text="visitors bring")
     line.get_by_role("button", name=re.compile("^Delete the conversation")).click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(line).to_have_count(1)
     line.get_by_role("button", name=re.compile("^Delete the conversation")).click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    held: list[Route] = []
+    page.route("**/threads/*", lambda route: held.extend([route]))
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete")
+    delete.click()
+    expect(delete).to_be_disabled()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    held[0].continue_()
     expect(line).to_have_count(0)
     expect(page.locator(".turn")).to_have_count(0)
 

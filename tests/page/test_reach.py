@@ -49,7 +49,12 @@ def test_no_barriers_in_any_state(browser: Browser, context: BrowserContext, sit
 
 def test_all_by_keyboard(page: Page) -> None:
     """Without a pointer: asked, a mark reached with Tab and opened, closed with Escape, the focus back where it was."""
-    page.get_by_label("Your question").focus()
+    address = page.url
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the question")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Your question")).to_be_focused()
+    assert page.url == address
     page.keyboard.type("How deep is")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("the fairway dredged?")

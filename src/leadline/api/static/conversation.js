@@ -2,9 +2,10 @@
 
 import { call, events, Problem, request } from "./api.js";
 import { $, announce, h } from "./dom.js";
-import { closeSide } from "./drawers.js";
+import { closePanel, closeSide } from "./drawers.js";
 import { documentCount } from "./documents.js";
 import { showEvidence } from "./evidence.js";
+import { hidePeek } from "./peek.js";
 import { showSource } from "./source.js";
 import { mayWrite, newId, state, toAddress } from "./state.js";
 import { loadThreads, markThread } from "./threads.js";
@@ -12,23 +13,27 @@ import { Turn } from "./turn.js";
 
 const NEAR = 120; // pixels from the end within which the page follows the answer
 const does = { showSource, showEvidence: (result) => showEvidence(result, showSource), askAgain: (question, consent) => ask(question, consent) };
-let running = null; // what stops the run that is on
+let running = null; // the run that is on: what stops it, and its conversation
+let opening = null; // the stored conversation on its way
+let gone = false; // whether the address named a conversation that isn't there
 let following = true;
 
 /** Asks, and shows what comes. `consent`: "yes" lets this question go to the web. */
 async function ask(question, consent = null) {
-  if (running) return;
+  if (running) { announce("Another answer is being made. Stop it first, or wait for its end."); return; }
   state.thread ??= newId();
   const thread = state.thread;
   toAddress();
-  const controller = begin(new AbortController());
+  const run = begin(thread);
   const model = $("llm").value || state.about.llm;
   const turn = show(new Turn(question, does, { quoted: !model }));
   turn.begin();
   toEnd(true);
   let problem = new Problem(0, "cut", "The connection to the server was lost.", "Ask again: the question is kept here.");
+  const json = asked(question, thread, consent);
   try {
-    const response = await request("/chat", { method: "POST", json: asked(question, thread, consent), signal: controller.signal });
+    await opening; // what was said before comes above this question, not after it
+    const response = await request("/chat", { method: "POST", json, signal: run.controller.signal });
     for await (const event of events(response)) {
       turn.take(event);
       toEnd();
@@ -37,9 +42,11 @@ async function ask(question, consent = null) {
     if (error.name === "AbortError") problem = null;
     else if (error instanceof Problem) problem = error;
   }
-  if (!turn.ended) turn.broke(problem);
-  end(controller);
-  toEnd();
+  if (turn.element.isConnected) { // else one has left it
+    if (!turn.ended) turn.broke(problem);
+    toEnd();
+  }
+  end(run);
   if (state.thread === thread) await loadThreads();
 }
 
@@ -50,24 +57,38 @@ function asked(question, thread, consent) {
   return { question, thread_id: thread, stream: true, ...Object.fromEntries(given) };
 }
 
-function begin(controller) {
-  running = controller;
+function begin(thread) {
+  running = { controller: new AbortController(), thread };
   following = true;
   $("send").textContent = "Stop";
   measure();
   $("turns").dataset.running = "true";
-  return controller;
+  return running;
 }
 
-function end(controller) {
-  if (running !== controller) return;
+function end(run) {
+  if (running !== run) return;
   running = null;
   $("send").textContent = "Ask";
   measure();
   delete $("turns").dataset.running;
 }
 
+/** Gives up the run that is on: what it says still is for nobody. */
+function giveUp() {
+  running?.controller.abort();
+  end(running);
+}
+
+/** Empties the page of a conversation, and of the sources that were open beside it. */
+function clear() {
+  hidePeek();
+  closePanel();
+  $("turns").replaceChildren();
+}
+
 function show(turn) {
+  gone = false;
   $("empty").hidden = true;
   $("turns").append(turn.element);
   return turn;
@@ -77,73 +98,90 @@ function toEnd(always = false) {
   if (always || following) $("scroll").scrollTop = $("scroll").scrollHeight;
 }
 
-/** Leaves the conversation for none. What runs is given up. */
-export function leaveThread() {
-  running?.abort();
+/** Leaves the conversation for none. What runs is given up. `replace`: as `toAddress` has it. */
+export function leaveThread({ replace = false } = {}) {
+  giveUp();
+  opening = null;
   state.thread = null;
-  toAddress();
-  $("turns").replaceChildren();
+  toAddress({ replace });
+  clear();
   greet();
   markThread();
 }
 
 /** Begins a new conversation, ready for its first question. */
 export function newThread() {
+  gone = false;
   leaveThread();
   closeSide();
   $("question").focus();
 }
 
-/** Shows a stored conversation; where it isn't there, a new one. */
-export async function openThread(id) {
-  if (running && state.thread === id) return;
-  running?.abort();
+/** Shows a stored conversation; where it isn't there, a new one, which says so. */
+export function openThread(id) {
+  if (running?.thread === id) return null; // it stands there already
+  giveUp();
   state.thread = id;
   toAddress();
   markThread();
-  closeSide();
-  $("turns").replaceChildren();
+  clear();
   $("empty").hidden = true;
+  opening = load(id);
+  return opening;
+}
+
+async function load(id) {
   try {
     const thread = await call(`/threads/${encodeURIComponent(id)}`);
-    if (state.thread !== id || running) return;
+    if (state.thread !== id) return;
+    if (thread.collection !== state.collection) {
+      state.collection = thread.collection;
+      toAddress({ replace: true });
+      document.dispatchEvent(new Event("collection-changed"));
+    }
     recall(thread);
   } catch (problem) {
     if (state.thread !== id || running) return;
-    if (problem.status === 404) { leaveThread(); return; }
-    $("turns").replaceChildren(h("p", { class: "problem" }, problem.message));
+    gone = problem.status === 404;
+    if (gone) leaveThread({ replace: true });
+    else $("turns").replaceChildren(h("p", { class: "problem", role: "alert" }, problem.message));
   }
 }
 
+/** Puts what was said before what stands there: a question may have been asked meanwhile. */
 function recall({ messages, result }) {
-  let turn = null;
+  const turns = [];
   const quoted = !state.about.llm;
   messages.forEach(({ role, text }, at) => {
-    const last = at === messages.length - 1;
     if (role === "user") {
-      turn = show(new Turn(text, does, { quoted }));
-      if (last) turn.recall("", null);
-    } else {
-      turn ??= show(new Turn("", does, { quoted }));
-      turn.recall(text, last ? result : null);
+      turns.push(new Turn(text, does, { quoted }));
+      if (messages[at + 1]?.role !== "assistant") turns.at(-1).unanswered();
+      return;
     }
+    if (!turns.length) turns.push(new Turn("", does, { quoted }));
+    turns.at(-1).recall(text, at === messages.length - 1 ? result : null);
   });
+  $("turns").prepend(...turns.map((turn) => turn.element));
   toEnd(true);
 }
 
 /** What stands there before the first question. */
 export function greet() {
   const empty = $("empty");
-  empty.hidden = $("turns").childElementCount > 0;
+  const many = documentCount();
+  empty.hidden = state.thread !== null || $("turns").childElementCount > 0 || many === null;
   if (empty.hidden) return;
-  const some = documentCount() > 0;
+  const some = many > 0;
+  const coming = !some && $("jobs").querySelector("li:not([hidden]) progress") !== null;
   const add = h("button", { type: "button", class: "primary", click: () => $("files").click() }, "Add documents");
+  const [heading, text] = some
+    ? ["Ask about your documents", "Every sentence of an answer names the passage it is from. Where the documents hold no answer, you are told so."]
+    : coming
+      ? ["Your documents are being read in", "You can ask as soon as the first one is in."]
+      : ["There are no documents here yet", "Add some, or drop them anywhere on this page: PDF, Word, Markdown, HTML, CSV, text."];
   empty.replaceChildren(
-    h("p", { class: "big" }, some ? "Ask about your documents" : "There are no documents here yet"),
-    h("p", { class: "muted" }, some
-      ? "Every sentence of an answer names the passage it is from. Where the documents hold no answer, you are told so."
-      : "Add some, or drop them anywhere on this page: PDF, Word, Markdown, HTML, CSV, text."),
-    some || !mayWrite() ? "" : add);
+    gone ? h("p", { class: "note", role: "status" }, "The conversation of this address is not there any more.") : "",
+    h("p", { class: "big" }, heading), h("p", { class: "muted" }, text), some || coming || !mayWrite() ? "" : add);
 }
 
 /** A question longer than the server takes stays whole in the box, is said to be, and can't be asked. */
@@ -181,7 +219,7 @@ export function startConversation() {
   });
   $("composer").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (running) { running.abort(); return; }
+    if (running) { running.controller.abort(); return; }
     const question = box.value.trim();
     if (!question || !measure()) { box.focus(); return; }
     box.value = "";

@@ -3,6 +3,14 @@
 import { $ } from "./dom.js";
 import { Problem } from "./api.js";
 
+const busy = (on) => { for (const id of ["confirm-yes", "confirm-no"]) $(id).disabled = on; };
+
+/** Once, at the start: Cancel closes it; while it does what was asked for, nothing does. */
+export function startDialog() {
+  $("confirm-no").addEventListener("click", () => $("confirm").close());
+  $("confirm").addEventListener("cancel", (event) => { if ($("confirm-no").disabled) event.preventDefault(); });
+}
+
 /**
  * Asks, and does `action` on yes: the dialog stays open with what went wrong. `field` asks for a text, which `action`
  * is given. True where it was done.
@@ -26,11 +34,10 @@ export function confirm({ title, text, yes, danger = false, field = null, action
   }
   return new Promise((resolve) => {
     let done = false;
+    let doing = null;
     const form = dialog.querySelector("form");
-    const submitted = async (event) => {
-      if (event.submitter?.value !== "yes") return;
-      event.preventDefault();
-      $("confirm-yes").disabled = true;
+    const perform = async () => {
+      busy(true);
       try {
         await action(input.value);
         done = true;
@@ -40,12 +47,18 @@ export function confirm({ title, text, yes, danger = false, field = null, action
         $("confirm-problem").textContent = [problem.message, problem.hint].filter(Boolean).join(" ");
         $("confirm-problem").hidden = false;
       } finally {
-        $("confirm-yes").disabled = false;
+        busy(false);
+        if (dialog.open) $("confirm-yes").focus(); // a button that is switched off loses it
       }
     };
+    const submitted = (event) => {
+      event.preventDefault();
+      doing = perform();
+    };
     form.addEventListener("submit", submitted);
-    dialog.addEventListener("close", () => {
+    dialog.addEventListener("close", async () => {
       form.removeEventListener("submit", submitted);
+      await doing; // a browser closes it at a second Escape, whatever is being done
       resolve(done);
     }, { once: true });
     dialog.showModal();

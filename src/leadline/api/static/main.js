@@ -3,9 +3,10 @@
 import { call, hasToken, useToken } from "./api.js";
 import { loadCollections, startCollections } from "./collections.js";
 import { greet, leaveThread, openThread, startConversation } from "./conversation.js";
+import { startDialog } from "./dialog.js";
 import { $, drawIcons, h, icon } from "./dom.js";
 import { loadDocuments } from "./documents.js";
-import { closeTop, startDrawers } from "./drawers.js";
+import { closePanel, closeSide, closeTop, startDrawers } from "./drawers.js";
 import { hidePeek, startPeek } from "./peek.js";
 import { fromAddress, mayWrite, state, toAddress } from "./state.js";
 import { loadThreads, startThreads } from "./threads.js";
@@ -32,6 +33,9 @@ function startTheme() {
 }
 
 function askToken(problem) {
+  if (!problem && !$("token-form").hidden) return; // asked already, by an answer to something sent before
+  document.querySelector(".unreachable")?.remove();
+  if ($("confirm").open) $("confirm").close();
   $("app").hidden = true;
   $("token-form").hidden = false;
   $("token-problem").hidden = !problem;
@@ -94,11 +98,12 @@ function composerFor(about) {
 
 function unreachable(problem) {
   document.querySelector(".unreachable")?.remove();
+  $("token-form").hidden = true;
   const again = h("button", { type: "button", class: "primary", click: () => { location.reload(); } }, "Try again");
   document.body.append(h("main", { class: "card token unreachable" }, h("h1", {}, "Leadline"), h("p", { class: "problem", role: "alert" }, problem.message), h("p", {}, problem.hint), again));
 }
 
-/** Shows the collection and the conversation that the address names. */
+/** Shows the collection and the conversation that the address names. What runs in another one is given up. */
 async function shown() {
   const { collection, thread } = fromAddress();
   const { about } = state;
@@ -107,6 +112,7 @@ async function shown() {
   if (seen && !seen.includes(state.collection)) state.collection = seen[0] ?? state.collection;
   state.thread = thread;
   toAddress({ replace: true });
+  if (!thread) leaveThread();
   await everything();
 }
 
@@ -117,8 +123,17 @@ async function choose(collection) {
 }
 
 async function everything() {
-  await Promise.all([loadCollections(), loadDocuments(), loadJobs(), loadThreads(), state.thread ? openThread(state.thread) : null]);
-  if (!state.thread) { $("turns").replaceChildren(); greet(); }
+  await Promise.all([lists(), state.thread ? openThread(state.thread) : null]);
+  greet();
+}
+
+const lists = () => Promise.all([loadCollections(), loadDocuments(), loadJobs(), loadThreads()]);
+
+function startAddress() {
+  addEventListener("popstate", () => { if (state.about) { closeSide(); shown(); } });
+  document.addEventListener("collection-changed", lists);
+  // Not followed: the address names collection and conversation, and nothing else.
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); $("question").focus(); });
 }
 
 drawIcons();
@@ -129,10 +144,15 @@ startPeek();
 startConversation();
 startUploads();
 startCollections(choose);
-startThreads({ open: openThread, closed: leaveThread });
-addEventListener("popstate", () => { if (state.about) shown(); });
+startThreads({ open: (id) => { closeSide(); openThread(id); }, closed: leaveThread });
+startDialog();
+startAddress();
 document.addEventListener("documents-changed", () => { greet(); loadCollections(); });
-document.addEventListener("document-deleted", () => { if (state.thread) openThread(state.thread); loadThreads(); });
+document.addEventListener("document-deleted", () => {
+  closePanel(); // what stands there may be of it
+  if (state.thread) openThread(state.thread);
+  loadThreads();
+});
 addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || $("confirm").open) return;
   if (hidePeek() || closeTop()) event.preventDefault();
