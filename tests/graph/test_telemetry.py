@@ -5,10 +5,9 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,25 +22,49 @@ QUESTION = "What is the vault code of the north pier?"
 ANSWER = "The vault code of the north pier is 7741 [1]."
 WORDS = ("vault", "pier", "7741")  # of question, document and answer
 
+# Each command is a process of its own: a fork of one that has imported what they all import, and started no thread.
 AUDITED = """
-import json, sys
+import json, os, signal, sys, time
 connects = []
 sys.addaudithook(lambda event, args: connects.append(str(args[1])) if event == "socket.connect" else None)
-if "blocked" in sys.argv[1]:
-    class Absent:
-        def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] == "opentelemetry":
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    sys.meta_path.insert(0, Absent())
-import leadline.cli
-sys.argv = ["leadline", *sys.argv[2:]]
-code = 0
-try:
-    leadline.cli.main()
-except SystemExit as ended:
-    code = ended.code
-exporters = sorted(name for name in sys.modules if name.startswith("opentelemetry.exporter"))
-print(json.dumps({"code": code, "connects": connects, "exporters": exporters}), file=sys.stderr)
+import leadline.cli, leadline.graph.run, leadline.ingest.pipeline
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "opentelemetry":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+def leadline_command(words, environ, blocked, out, err):
+    signal.alarm(120)
+    for number, path in enumerate([os.devnull, out, err]):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), number)
+    os.environ.clear()
+    os.environ.update(environ)
+    if blocked:
+        for name in [name for name in sys.modules if name.split(".")[0] == "opentelemetry"]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, Absent())
+    sys.argv = ["leadline", *words]
+    code = 0
+    try:
+        leadline.cli.main()
+    except SystemExit as ended:
+        code = ended.code
+    exporters = sorted(name for name in sys.modules if name.startswith("opentelemetry.exporter"))
+    print(json.dumps({"code": code, "connects": connects, "exporters": exporters}), file=sys.stderr)
+    sys.exit()
+
+for line in sys.stdin:
+    begun, seconds, children = time.monotonic(), {}, []
+    for asked in json.loads(line):
+        children.append(os.fork())
+        if not children[-1]:
+            leadline_command(**asked)  # ends as any process does
+    for _ in children:
+        child, status = os.wait()
+        assert status == 0, status
+        seconds[child] = time.monotonic() - begun
+    print(json.dumps([seconds[child] for child in children]), flush=True)
 """
 
 
@@ -79,32 +102,49 @@ def receiver() -> Iterator[Receiver]:
         yield http.served
 
 
-Command = Callable[..., dict[str, Any]]
+class Commands:
+    """Runs `leadline` in processes that note each connection and each exporter they import."""
+
+    def __init__(self, program: "subprocess.Popen[str]", folder: Path) -> None:
+        self._program, self._folder, self._count = program, folder, 0
+
+    def __call__(self, *words: str, blocked: bool = False, **environ: str) -> dict[str, Any]:
+        """What one command left: `code`, `out`, `said`, `connects`, `exporters`, and how many `seconds` it took."""
+        return self.at_once(self.asked(*words, blocked=blocked, **environ))[0]
+
+    def asked(self, *words: str, blocked: bool = False, **environ: str) -> dict[str, Any]:
+        """A command to run."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "LEADLINE_"))}
+        self._count += 1
+        out, err = (str(self._folder / f"{stream}{self._count}") for stream in ("out", "err"))
+        environ = {**clean, "LEADLINE_VECTOR_BACKEND": "faiss", **environ}
+        return {"words": words, "environ": environ, "blocked": blocked, "out": out, "err": err}
+
+    def at_once(self, *asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """Runs them beside each other."""
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(json.dumps(asked) + "\n")
+        self._program.stdin.flush()
+        took = json.loads(self._program.stdout.readline())
+        return [self._left(each, seconds) for each, seconds in zip(asked, took, strict=True)]
+
+    def _left(self, asked: dict[str, Any], seconds: float) -> dict[str, Any]:
+        *said, audit = Path(asked["err"]).read_text("utf-8").strip().splitlines()
+        out = Path(asked["out"]).read_text("utf-8")
+        return {**json.loads(audit), "out": out, "said": "\n".join(said), "seconds": seconds}
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """Runs `leadline` in a process that notes each connection and each exporter it imports, over one document."""
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """Commands over one document."""
     folder = tmp_path_factory.mktemp("telemetry")
     (folder / "vault.md").write_text("# Vault\n\nThe vault code of the north pier is 7741.\n")
-
-    def run(*words: str, blocked: bool = False, **environ: str) -> dict[str, Any]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "LEADLINE_"))}
-        begun = time.monotonic()
-        ended = subprocess.run(
-            [sys.executable, "-c", AUDITED, "blocked" if blocked else "open", *words],
-            check=False,
-            cwd=folder,
-            env={**clean, "LEADLINE_VECTOR_BACKEND": "faiss", **environ},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        *said, audit = ended.stderr.strip().splitlines()
-        return {**json.loads(audit), "out": ended.stdout, "said": "\n".join(said), "seconds": time.monotonic() - begun}
-
-    assert run("ingest", "vault.md")["code"] == 0
-    return run
+    start = [sys.executable, "-c", AUDITED]
+    with subprocess.Popen(start, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        commands = Commands(program, folder)
+        assert commands("ingest", "vault.md")["code"] == 0
+        yield commands
 
 
 def value(span: Any, key: str) -> Any:
@@ -116,7 +156,7 @@ def value(span: Any, key: str) -> Any:
 
 
 def test_a_run_its_nodes_calls_and_searches_are_one_tree(
-    command: Command, receiver: Receiver, chat_server: ChatServer, search_server: SearchServer
+    command: Commands, receiver: Receiver, chat_server: ChatServer, search_server: SearchServer
 ) -> None:
     """One trace: the run, below it the nodes, below those the calls; names and numbers, and nobody's words."""
     chat_server.script(says(ANSWER))
@@ -150,7 +190,7 @@ def test_a_run_its_nodes_calls_and_searches_are_one_tree(
 
 
 def test_a_call_that_fails_is_seen_without_what_was_said(
-    command: Command, receiver: Receiver, chat_server: ChatServer
+    command: Commands, receiver: Receiver, chat_server: ChatServer
 ) -> None:
     """The span of a call that an LLM's server refuses has the kind of error as its status; its words stay here."""
     chat_server.script(says(ANSWER, status=400, message="The vault is closed."))
@@ -165,7 +205,7 @@ def test_a_call_that_fails_is_seen_without_what_was_said(
     assert all(word.encode() not in body for body in receiver.bodies for word in WORDS)
 
 
-def test_nothing_is_sent_unless_it_is_asked_for(command: Command) -> None:
+def test_nothing_is_sent_unless_it_is_asked_for(command: Commands) -> None:
     """Without an exporter no connection is opened and no exporter imported; nor with one that is switched off."""
     switched_off = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}
     for environ in ({}, switched_off):
@@ -174,26 +214,22 @@ def test_nothing_is_sent_unless_it_is_asked_for(command: Command) -> None:
         assert "7741" in done["out"]
 
 
-def test_a_missing_extra_is_named(command: Command) -> None:
+def test_a_missing_extra_is_named(command: Commands) -> None:
     """An exporter is asked for and its packages aren't there: the run answers, and says what to install."""
     done = command("ask", QUESTION, blocked=True, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
     assert (done["code"], done["connects"]) == (0, [])
     assert "leadline[telemetry]" in done["said"]
 
 
-def test_a_receiver_that_is_down_costs_no_answer(command: Command) -> None:
+def test_a_receiver_that_is_down_costs_no_answer(command: Commands) -> None:
     """Spans that nobody takes are dropped after some seconds: the answer comes as ever, and the process ends."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # takes connections, answers nothing
         endpoints = ("http://127.0.0.1:9", f"http://127.0.0.1:{deaf.getsockname()[1]}")
-
-        def ask(endpoint: str) -> dict[str, Any]:
-            return command("ask", QUESTION, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_EXPORTER_OTLP_TIMEOUT="60")
-
-        with ThreadPoolExecutor() as both:
-            for done in both.map(ask, endpoints):
-                assert done["code"] == 0
-                assert "7741" in done["out"]
-                assert done["seconds"] < 45
+        environs = [{"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "60"} for url in endpoints]
+        for done in command.at_once(*(command.asked("ask", QUESTION, **environ) for environ in environs)):
+            assert done["code"] == 0
+            assert "7741" in done["out"]
+            assert done["seconds"] < 45
 
 
 @pytest.mark.parametrize(
