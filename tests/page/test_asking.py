@@ -58,11 +58,14 @@ def test_a_mark_shows_its_quote_beside_it(page: Page) -> None:
     """Hovering, or coming there by keyboard, shows file and quote; Escape hides it."""
     ask(page, DEPTH)
     peek = page.locator("#peek")
-    page.locator(".answer button.cite").first.hover()
+    mark = page.locator(".answer button.cite").first
+    mark.hover()
     expect(peek).to_contain_text("7.2 metres")
     expect(peek).to_contain_text("harbour-handbook.md")
+    expect(mark).to_have_accessible_description(re.compile("7.2 metres"))
     page.keyboard.press("Escape")
     expect(peek).to_be_hidden()
+    expect(mark).to_have_accessible_description("")
 
 
 def test_the_evidence_of_an_answer(page: Page) -> None:

@@ -87,3 +87,16 @@ def test_a_conversation_of_another_collection(page: Page, site: Site) -> None:
     expect(page.get_by_label("Collection", exact=True)).to_have_value("elsewhere")
     expect(page.locator(".turn h2")).to_have_text(UNHEARD)
     assert "collection=elsewhere" in page.url
+
+
+def test_many_conversations(page: Page) -> None:
+    """A hundred are drawn, the others when they are asked for, and the first of them has the focus."""
+    each = {"collection": "default", "turns": 1, "question": UNHEARD, "updated_at": UPDATED}
+    body = json.dumps({"threads": [{**each, "thread_id": f"t{n}"} for n in range(130)]})
+    page.route("**/threads?*", lambda route: route.fulfill(content_type="application/json", body=body))
+    page.reload()
+    lines = page.locator("#threads li")
+    expect(lines).to_have_count(100)
+    page.get_by_role("button", name="Show 30 more conversations").click()
+    expect(lines).to_have_count(130)
+    expect(lines.nth(100).locator(".open")).to_be_focused()

@@ -1,7 +1,7 @@
 /* The middle of the page: the questions of one conversation, the composer, and the run that is on. */
 
 import { call, events, Problem, request } from "./api.js";
-import { $, announce, h } from "./dom.js";
+import { $, announce, h, trouble } from "./dom.js";
 import { closePanel, closeSide } from "./drawers.js";
 import { documentCount } from "./documents.js";
 import { showEvidence } from "./evidence.js";
@@ -144,7 +144,7 @@ async function load(id) {
     if (state.thread !== id || running) return;
     gone = problem.status === 404;
     if (gone) leaveThread({ replace: true });
-    else $("turns").replaceChildren(h("p", { class: "problem", role: "alert" }, problem.message));
+    else $("turns").replaceChildren(h("p", { role: "alert" }, trouble(problem, () => openThread(id))));
   }
 }
 

@@ -4,6 +4,7 @@ import { $, clean, h, name, place, webAddress, when } from "./dom.js";
 
 const AWAY_MS = 200; // time to move the pointer onto it
 let leaving = 0;
+let at = null; // the mark whose quote is shown
 
 /** Shows the quote of `citation` at `button`. */
 export function peekAt(button, citation) {
@@ -19,6 +20,8 @@ export function hidePeek() {
   clearTimeout(leaving);
   const was = !$("peek").hidden;
   $("peek").hidden = true;
+  at?.removeAttribute("aria-describedby");
+  at = null;
   return was;
 }
 
@@ -34,7 +37,8 @@ function leave() {
 }
 
 function show(button, citation) {
-  clearTimeout(leaving);
+  hidePeek();
+  at = button;
   const card = $("peek");
   const url = citation.source_type === "web" ? webAddress(citation.url) : null;
   const from = url ? `${url.host}, read ${when(citation.retrieved_at) || "earlier"}` : "";
@@ -44,10 +48,11 @@ function show(button, citation) {
     citation.verified ? "" : h("p", { class: "muted" }, "Not verified"),
   );
   card.hidden = false;
-  const at = button.getBoundingClientRect();
-  const left = Math.max(8, Math.min(at.left, innerWidth - card.offsetWidth - 8));
-  const below = at.bottom + 6;
-  const top = below + card.offsetHeight > innerHeight ? Math.max(8, at.top - card.offsetHeight - 6) : below;
+  button.setAttribute("aria-describedby", card.id);
+  const mark = button.getBoundingClientRect();
+  const left = Math.max(8, Math.min(mark.left, innerWidth - card.offsetWidth - 8));
+  const below = mark.bottom + 6;
+  const top = below + card.offsetHeight > innerHeight ? Math.max(8, mark.top - card.offsetHeight - 6) : below;
   card.style.left = `${left}px`; // set by the object model, which the policy against inline styles allows
   card.style.top = `${top}px`;
 }

@@ -1,16 +1,20 @@
 /* The conversations about the collection. */
 
 import { call, query, request } from "./api.js";
-import { $, announce, clean, h, icon, keepingFocus, trouble, when } from "./dom.js";
+import { $, announce, clean, count, h, icon, keepingFocus, trouble, when } from "./dom.js";
 import { confirm } from "./dialog.js";
 import { state } from "./state.js";
 
+const FIRST = 100; // more are drawn when asked for
+let all = [];
+let most = FIRST;
 let loading = 0;
 let does; // open(id), closed()
 
 /** `open(id)` shows a conversation, `closed()` is told that the one shown is deleted. */
 export function startThreads(actions) {
   does = actions;
+  $("more-threads").addEventListener("click", drawAll);
 }
 
 /** Reads the list anew. */
@@ -24,9 +28,24 @@ export async function loadThreads() {
     if (error.status !== 404) problem = error;
   }
   if (mine !== loading) return;
-  keepingFocus($("threads"), () => $("threads").replaceChildren(...threads.map(line)));
+  all = threads;
+  draw();
   $("threads-note").hidden = !problem && threads.length > 0;
   $("threads-note").replaceChildren(...(problem ? trouble(problem, loadThreads) : ["None yet."]));
+}
+
+function draw() {
+  keepingFocus($("threads"), () => $("threads").replaceChildren(...all.slice(0, most).map(line)));
+  const rest = all.length - most;
+  $("more-threads").hidden = rest <= 0;
+  $("more-threads").textContent = `Show ${count(rest, "more conversation")}`;
+}
+
+function drawAll() {
+  const at = most;
+  most = Infinity;
+  draw();
+  $("threads").children[at]?.querySelector("button").focus();
 }
 
 /** Marks the one that is shown. */

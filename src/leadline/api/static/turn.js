@@ -7,6 +7,7 @@ import { peekAt } from "./peek.js";
 import { Steps } from "./steps.js";
 import { notes, writer } from "./words.js";
 
+const QUIET_MS = 4000;
 const waiting = (n) => h("span", { class: "cite waiting" }, String(n));
 const unkept = (n) => h("span", { class: "cite waiting", title: "The sources of earlier answers are not kept" }, String(n));
 
@@ -22,6 +23,7 @@ export class Turn {
   #lost = new Map();
   #outgoing = null; // the query that would have gone to the web
   #ended = false;
+  #told = performance.now();
 
   /** `quoted`: the answer will be quotation, and is shown as it stands, not as Markdown. */
   constructor(question, does, { quoted = false } = {}) {
@@ -41,12 +43,20 @@ export class Turn {
   /** What one event of the run changes. */
   take(event) {
     this.#steps.take(event);
-    if (event.type === "step" && event.phase === "start") announce(this.#steps.now);
+    if (event.type === "step" && event.phase === "start") this.#tell(this.#steps.now);
     if (event.type === "token") this.#stream(this.#draft + event.text);
     if (event.type === "retract") this.#stream("");
     if (event.type === "degraded") this.#lost.set(event.part, event.reason);
     if (event.type === "consent") this.#outgoing = event.granted === false ? event.query : null;
     if (event.type === "final") this.#finish(event.result);
+  }
+
+  /** Says what is being done, where nothing was said for a while: a quick run is heard by its answer only. */
+  #tell(text) {
+    const now = performance.now();
+    if (now - this.#told < QUIET_MS) return;
+    this.#told = now;
+    announce(text);
   }
 
   get ended() {
