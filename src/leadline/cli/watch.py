@@ -15,7 +15,10 @@ from leadline.cli.display import print_json, say
 from leadline.cli.ingest import as_dict, show_report, took_out
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from watchfiles import Change
+    from watchfiles.main import FileChange
 
     from leadline.config import Settings
     from leadline.ingest.pipeline import FileRow, IngestReport
@@ -47,38 +50,44 @@ def watch(
 
 
 async def _watch(settings: "Settings", folders: list[Path], collection: str, *, as_json: bool) -> None:
-    from watchfiles import awatch
-
     from leadline.knowledge import open_library
 
-    own = settings.data_dir.resolve()
     told = _Told(as_json)
+    async with (
+        open_library(settings) as library,
+        contextlib.aclosing(document_changes(folders, settings.data_dir)) as changes,
+    ):
+        # Begun before the first reading, so that nothing that changes meanwhile is missed.
+        change = asyncio.ensure_future(anext(changes, None))
+        try:
+            await _in_step(settings, library, folders, collection, told)
+            say("Watching. Ctrl-C ends it.", stderr=True)
+            while await change is not None:
+                change = asyncio.ensure_future(anext(changes, None))
+                await _in_step(settings, library, folders, collection, told)
+        finally:
+            change.cancel()
+            await asyncio.wait({change})
+
+
+def document_changes(folders: list[Path], data_dir: Path) -> "AsyncGenerator[set[FileChange], None]":
+    """What changes below the folders and can be documents: what ingest passes over is none, nor is the data folder."""
+    from watchfiles import awatch
+
+    # Changes are told by the path that was given, which may lead through links or up and down again.
+    places, own = [folder.resolve() for folder in folders], data_dir.resolve()
 
     def is_documents(_change: "Change", path: str) -> bool:
-        """Whether a change can be one of documents: what ingest passes over is none."""
-        return not Path(path).is_relative_to(own) and not any(part.startswith(".") for part in _inside(path, folders))
+        return not Path(path).is_relative_to(own) and not any(part.startswith(".") for part in _inside(path, places))
 
-    async with open_library(settings) as library:
-        changes = awatch(*folders, watch_filter=is_documents, step=QUIET_MS, debounce=LATEST_MS, raise_interrupt=False)
-        async with contextlib.aclosing(changes):
-            # Begun before the first reading, so that nothing that changes meanwhile is missed.
-            change = asyncio.ensure_future(anext(changes, None))
-            try:
-                await _in_step(settings, library, folders, collection, told)
-                say("Watching. Ctrl-C ends it.", stderr=True)
-                while await change is not None:
-                    change = asyncio.ensure_future(anext(changes, None))
-                    await _in_step(settings, library, folders, collection, told)
-            finally:
-                change.cancel()
-                await asyncio.wait({change})
+    return awatch(*places, watch_filter=is_documents, step=QUIET_MS, debounce=LATEST_MS)
 
 
-def _inside(path: str, folders: list[Path]) -> tuple[str, ...]:
+def _inside(path: str, places: list[Path]) -> tuple[str, ...]:
     """The parts of a path below the folder that is watched."""
-    for folder in folders:
+    for place in places:
         with contextlib.suppress(ValueError):
-            return Path(path).relative_to(folder.resolve()).parts
+            return Path(path).relative_to(place).parts
     return ()
 
 
