@@ -1,6 +1,7 @@
-"""`leadline mcp` with the SDK's own client over real pipes: tools, schemas, errors, and a clean standard output."""
+"""`leadline mcp` with the SDK's own client: tools, schemas, errors; over real pipes, and a clean standard output."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -10,8 +11,10 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.api.mcp_tools import QUESTION, READING, call, command, fault, served
-from tests.servers.chat_server import Reply
+from tests.api.mcp_tools import QUESTION, READING, call, command, fault, served, served_apart
+from tests.servers.chat_server import LITELLM_WARNINGS, Reply
+
+pytestmark = LITELLM_WARNINGS
 
 
 async def test_the_documents_are_searched_asked_listed_and_read(copied: Path, tmp_path: Path) -> None:
@@ -76,7 +79,7 @@ async def test_errors_say_what_to_do(copied: Path, tmp_path: Path) -> None:
 
 async def test_an_argument_that_a_tool_does_not_take_is_refused_by_name(tmp_path: Path) -> None:
     """An agent that narrows by what isn't there hears so and gets no answer from everything; the schemas say it too."""
-    async with served(tmp_path / "data", "--allow-write") as client:
+    async with served(tmp_path / "data", allow_write=True) as client:
         for tool in (await client.list_tools()).tools:
             assert tool.input_schema["additionalProperties"] is False
         for extra in ({"filters": {"year": 2024}}, {"web": "always"}, {"ctx": 1}):
@@ -96,7 +99,7 @@ async def test_an_argument_that_a_tool_does_not_take_is_refused_by_name(tmp_path
 async def test_errors_of_arguments_are_short_and_in_our_words(tmp_path: Path) -> None:
     """Which argument and why, without what it held and without a page of the library that checks it."""
     secret = "swordfish" * 3000
-    async with served(tmp_path / "data", "--allow-write") as client:
+    async with served(tmp_path / "data", allow_write=True) as client:
         wrong: list[tuple[str, dict[str, Any], str]] = [
             ("ask", {"question": secret}, "'question' can have at most 20000 characters. It"),
             ("ask", {"question": ""}, "'question' has to have at least 1 character(s). It"),
@@ -122,35 +125,36 @@ async def test_errors_of_arguments_are_short_and_in_our_words(tmp_path: Path) ->
 async def test_an_answer_that_breaks_off_is_an_error(copied: Path, tmp_path: Path, chat_server: Any) -> None:
     """An LLM whose stream breaks leaves no answer: the tool says so."""
     chat_server.script(Reply(("*Anvil* ", "has "), finish=None, end="close"))
-    env = {
-        "LEADLINE_RUN__LLM": "openai/scripted",
-        "LEADLINE_LLM_API_BASE": chat_server.url,
-        "LEADLINE_LLM_RETRIES": "0",
-    }
-    async with served(shutil.copytree(copied, tmp_path / "data"), **env) as client:
+    settings = {"run": {"llm": "openai/scripted"}, "llm_api_base": chat_server.url, "llm_retries": 0}
+    async with served(shutil.copytree(copied, tmp_path / "data"), **settings) as client:
         assert "broke off" in await fault(client, "ask", question=QUESTION)
 
 
 async def test_giving_up_stops_the_llm(copied: Path, tmp_path: Path, chat_server: Any) -> None:
-    """A call that its client cancels ends the run behind it; the next call is answered."""
+    """A call that its client cancels, over the pipes, ends the run behind it; the next call is answered. What the
+    program offers by default only reads."""
     chat_server.script(Reply(("word ",) * 400, pause_s=0.05))
-    env = {"LEADLINE_RUN__LLM": "openai/scripted", "LEADLINE_LLM_API_BASE": chat_server.url}
-    async with served(shutil.copytree(copied, tmp_path / "data"), **env) as client:
+    env = {"LEADLINE_RUN__LLM": "openai/scripted", "LEADLINE_LLM_API_BASE": chat_server.url, "LEADLINE_RUN__TOP_K": "3"}
+    async with served_apart(shutil.copytree(copied, tmp_path / "data"), **env) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == READING
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "ask", {"question": QUESTION})
             await anyio.to_thread.run_sync(chat_server.asked.wait, 60)
             group.cancel_scope.cancel()
-        assert await anyio.to_thread.run_sync(chat_server.left.wait, 5)
+        assert await anyio.to_thread.run_sync(chat_server.left.wait, 15)
         assert (await call(client, "search", query=QUESTION))["passages"]
 
 
 def test_nothing_but_the_protocol_is_on_standard_output(copied: Path, tmp_path: Path) -> None:
-    """Every line is a message of JSON-RPC, also where models load and a file is taken in; at the end of its input the
-    server ends, with code 0."""
-    folder = shutil.copytree(copied, tmp_path / "data")
+    """Every line is a message of JSON-RPC, also where models load and files are taken in, one of an opened folder; at
+    the end of its input the server ends, with code 0."""
+    folder, opened = shutil.copytree(copied, tmp_path / "data"), tmp_path / "opened"
+    opened.mkdir()
+    (opened / "b.html").write_text("<p>Four five six.</p>")
     calls = [
         {"name": "ask", "arguments": {"question": QUESTION}},
         {"name": "add_document", "arguments": {"name": "a.html", "text": "<p>One two three.</p>"}},
+        {"name": "add_document", "arguments": {"path": "b.html"}},
         {"name": "search", "arguments": {"query": 7}},
     ]
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -160,7 +164,11 @@ def test_nothing_but_the_protocol_is_on_standard_output(copied: Path, tmp_path: 
         *({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": each} for n, each in enumerate(calls, 1)),
     ]
     with subprocess.Popen(
-        command(folder, "--allow-write"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command(folder, "--allow-write", "--add-from", str(opened)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LEADLINE_RUN__TOP_K": "3"},
     ) as server:
         assert server.stdin
         assert server.stdout
@@ -173,9 +181,9 @@ def test_nothing_but_the_protocol_is_on_standard_output(copied: Path, tmp_path: 
         server.stdin.close()
         assert server.stdout.read() == b""
         assert server.wait(30) == 0
-    assert [each["id"] for each in answered] == [0, 1, 2, 3]
+    assert [each["id"] for each in answered] == [0, 1, 2, 3, 4]
     assert all(each["jsonrpc"] == "2.0" and "result" in each for each in answered)
-    assert [bool(each["result"].get("isError")) for each in answered[1:]] == [False, False, True]
+    assert [bool(each["result"].get("isError")) for each in answered[1:]] == [False, False, False, True]
 
 
 def test_ctrl_c_ends_it_while_it_waits_for_input(tmp_path: Path) -> None:

@@ -1,19 +1,20 @@
 """What an agent may change through `leadline mcp --allow-write`: which files it can put in, what they are called."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
 from pathlib import Path
 
-import anyio
-from tests.api.mcp_tools import PROGRAM, QUESTION, READING, call, fault, served
+import pytest
+from tests.api.mcp_tools import QUESTION, READING, call, command_line, fault, served
 
 WRITING = {"add_document", "delete_document"}
 
 
 async def test_a_text_that_is_json_is_a_text(tmp_path: Path) -> None:
     """A document may hold nothing but JSON: it isn't read as data on the way in."""
-    async with served(tmp_path / "data", "--allow-write") as client:
+    async with served(tmp_path / "data", allow_write=True) as client:
         for number, text in enumerate(('{"tug": "Anvil"}', '["Anvil"]', "null")):
             added = await call(client, "add_document", name=f"{number}.txt", text=text)
             assert (added["status"], added["chunks"]) == ("added", 1)
@@ -25,7 +26,7 @@ async def test_documents_are_added_and_deleted_where_that_is_allowed(copied: Pat
     opened.mkdir()
     (opened / "quokka.md").write_text("The quokka project has a budget of 42 pounds.\n")
     (opened / "broken.docx").write_bytes(b"PK nothing")
-    async with served(folder, "--allow-write", "--add-from", str(opened)) as client:
+    async with served(folder, allow_write=True, folders=[opened]) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == READING | WRITING
         assert not any(tools[name].annotations.read_only_hint for name in WRITING)  # type: ignore[union-attr]
@@ -59,7 +60,7 @@ async def test_only_opened_folders_are_read_from(copied: Path, tmp_path: Path) -
     secret.write_text("The password is swordfish.")
     (opened / "link.md").symlink_to(secret)
     tried = (secret, opened / ".." / "secret.md", opened / "link.md", Path("/etc/passwd"), folder / "catalog.db")
-    async with served(folder, "--allow-write", "--add-from", str(opened)) as client:
+    async with served(folder, allow_write=True, folders=[opened]) as client:
         for path in tried:
             refused = await fault(client, "add_document", path=str(path))
             assert "no folder that may be read from" in refused
@@ -69,17 +70,19 @@ async def test_only_opened_folders_are_read_from(copied: Path, tmp_path: Path) -
             assert "/" not in added["file_name"]
             assert "\x00" not in added["file_name"]
     assert not (tmp_path.parent / "x.md").exists()
-    async with served(folder, "--allow-write") as client:
+    async with served(folder, allow_write=True) as client:
         assert "--add-from" in await fault(client, "add_document", path=str(opened / "x.md"))
 
 
-async def test_files_of_one_name_in_different_folders_are_different_documents(tmp_path: Path) -> None:
+async def test_files_of_one_name_in_different_folders_are_different_documents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A file is called as the command line calls it when it takes in the opened folder, so none replaces another."""
     opened = tmp_path / "opened"
     for year in ("2024", "2025"):
         (opened / year).mkdir(parents=True)
         (opened / year / "report.txt").write_text(f"The yard built {year} hulls.\n")
-    async with served(tmp_path / "data", "--allow-write", "--add-from", str(opened)) as client:
+    async with served(tmp_path / "data", allow_write=True, folders=[opened]) as client:
         first = await call(client, "add_document", path=str(opened / "2024" / "report.txt"))
         second = await call(client, "add_document", path=str(opened / "2025" / "report.txt"))
         assert (first["uri"], second["uri"]) == ("2024/report.txt", "2025/report.txt")
@@ -89,8 +92,8 @@ async def test_files_of_one_name_in_different_folders_are_different_documents(tm
         assert "2025/report.txt" in await fault(client, "delete_document", document="report.txt")
         removed = await call(client, "delete_document", document="2024/report.txt")
         assert removed["doc_id"] == first["doc_id"]
-    done = await anyio.run_process([PROGRAM, "ingest", str(opened), "--json", "--data-dir", str(tmp_path / "data")])
-    status = {row["uri"]: row["status"] for row in json.loads(done.stdout)["files"]}
+    await asyncio.to_thread(command_line, "ingest", str(opened), "--json", "--data-dir", str(tmp_path / "data"))
+    status = {row["uri"]: row["status"] for row in json.loads(capsys.readouterr().out)["files"]}
     assert status == {"2024/report.txt": "added", "2025/report.txt": "unchanged"}
 
 
@@ -103,8 +106,7 @@ async def test_a_path_is_taken_from_the_opened_folders_in_turn(tmp_path: Path) -
             (folder / name).write_text(f"The {folder.name} yard wrote {name}.\n")
     (tmp_path / "secret.txt").write_text("The password is swordfish.")
     (one / "loop.txt").symlink_to(one / "loop.txt")
-    words = ("--allow-write", "--add-from", str(one), "--add-from", str(two))
-    async with served(tmp_path / "data", *words) as client:
+    async with served(tmp_path / "data", allow_write=True, folders=[one, two]) as client:
         assert (await call(client, "add_document", path="sub/only.txt"))["uri"] == "sub/only.txt"
         both = await call(client, "add_document", path="both.txt")
         refused = await fault(client, "add_document", path=str(two / "both.txt"))
@@ -127,8 +129,7 @@ async def test_a_path_is_taken_from_the_opened_folders_in_turn(tmp_path: Path) -
 async def test_what_is_refused_leaves_no_collection(tmp_path: Path) -> None:
     """A path that may not be read, a file that isn't there, a bad name: no collection of the name that was given."""
     (tmp_path / "opened").mkdir()
-    words = ("--allow-write", "--add-from", str(tmp_path / "opened"))
-    async with served(tmp_path / "data", *words) as client:
+    async with served(tmp_path / "data", allow_write=True, folders=[tmp_path / "opened"]) as client:
         wrong: list[dict[str, str]] = [
             {"path": "/etc/passwd"},
             {"path": "nowhere.txt"},
@@ -145,8 +146,9 @@ async def test_what_is_refused_leaves_no_collection(tmp_path: Path) -> None:
 async def test_a_deleted_document_leaves_conversations_too(copied: Path, tmp_path: Path) -> None:
     """An answer kept in a conversation of the command line goes when an agent deletes what it was made from."""
     folder = shutil.copytree(copied, tmp_path / "data")
-    await anyio.run_process([PROGRAM, "ask", QUESTION, "--thread", "t", "--data-dir", str(folder)])
-    async with served(folder, "--allow-write") as client:
+    asked = ("ask", QUESTION, "--thread", "t", "--data-dir", str(folder))
+    await asyncio.to_thread(command_line, *asked)
+    async with served(folder, allow_write=True) as client:
         removed = await call(client, "delete_document", document="pilotage-directions.md")
     assert removed["conversations"] == 1
     with sqlite3.connect(folder / "threads.db") as threads:
