@@ -18,6 +18,7 @@ from leadline import Settings, ingest_paths, load_settings, open_library
 from leadline.api.app import create_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents"
+FEW = {"top_k": 3, "max_retries": 0}  # for tests that are about the server: most of an answer's time is the reranker's
 
 
 async def fill(settings: Settings) -> None:
@@ -47,8 +48,9 @@ def running_server(settings: Settings) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings of a data folder with the examples in it."""
-    settings = load_settings(data_dir=tmp_path_factory.mktemp("api") / "data", rate_per_minute=10_000)
+    """Settings of a data folder with the examples in it. Few passages are weighed for an answer."""
+    folder = tmp_path_factory.mktemp("api") / "data"
+    settings = load_settings(data_dir=folder, rate_per_minute=10_000, run=FEW)
     asyncio.run(fill(settings))
     shutil.copytree(settings.data_dir, settings.data_dir.with_name("copy"))
     return settings
@@ -87,7 +89,7 @@ def written_server(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     """One for a file of tests. A stream of it is silent for a third of a second at most; it doesn't search again."""
     folder = shutil.copytree(copied, tmp_path_factory.mktemp("written") / "data")
     with running_chat_server() as chat:
-        run = {"llm": "openai/scripted", "web": "never", "max_retries": 0}
+        run = {"llm": "openai/scripted", "web": "never", **FEW}
         settings = load_settings(
             data_dir=folder,
             llm_api_base=chat.url,

@@ -177,7 +177,7 @@ def test_line_breaks_and_wide_characters_arrive_whole(written: Any, cut: int) ->
 
 def test_a_long_silence_outlives_a_proxy_s_patience(written: Any) -> None:
     """The LLM is quiet for three times what the proxy allows: comments between the frames keep the connection."""
-    written.chat.script(by_prompt(answer=Reply(("*Anvil* pulls 32 tonnes ", "[1]."), pause_s=3)))
+    written.chat.script(by_prompt(answer=Reply(("*Anvil* pulls 32 tonnes [1].",), pause_s=3)))
     with running_proxy(urlsplit(written.url).port or 0, idle_s=1) as proxy:
         events = events_of(proxy.url)
         assert result_of(events)["status"] == "answered"

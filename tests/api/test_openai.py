@@ -291,7 +291,7 @@ async def test_a_client_that_leaves_stops_the_llm(writing: AsyncOpenAI, written:
 
 async def test_a_long_silence_is_filled(writing: AsyncOpenAI, written: Any) -> None:
     """While the LLM is silent for longer than a reader waits, comments come that the client passes over."""
-    written.chat.script(Reply(("*Anvil* pulls 32 tonnes ", "[1]."), pause_s=2.5))
+    written.chat.script(Reply(("*Anvil* pulls 32 tonnes [1].",), pause_s=2.5))
     patient = writing.with_options(timeout=openai.Timeout(30, read=1.2))
     assert said(await streamed(patient)) == "*Anvil* pulls 32 tonnes [1]."
 
