@@ -1,7 +1,8 @@
 """One result on every surface: command line, HTTP (stream or not), Studio and a notebook give the same object.
 
-It is compared with what is stored in `golden/results.json`. Where a change of it is meant, remove that file: the next
-run writes it anew, and fails once, so that somebody looks at it.
+Studio is asked in `tests/graph/test_studio.py`, where its server runs. What comes is compared with what is stored in
+`golden/results.json`. Where a change of it is meant, remove that file: the next run writes it anew, and fails once, so
+that somebody looks at it.
 """
 
 import asyncio
@@ -18,7 +19,6 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from tests.api.conftest import running_server
-from tests.servers.studio import running_studio
 
 from leadline import Settings, ingest_paths, open_library
 from leadline.cli import main
@@ -74,12 +74,12 @@ def _command_line(data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatc
 
 def test_the_command_line(data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """`leadline ask --json`."""
-    _compare(_command_line(data_dir, capsys, monkeypatch))
+    compare(_command_line(data_dir, capsys, monkeypatch))
 
 
 def test_one_object_over_http(served: httpx.Client) -> None:
     """`POST /chat` with `stream: false`."""
-    _compare(
+    compare(
         {
             name: served.post("/chat", json={"question": question, "web": web, "stream": False}).json()
             for name, (question, web) in QUESTIONS.items()
@@ -89,7 +89,7 @@ def test_one_object_over_http(served: httpx.Client) -> None:
 
 def test_the_last_event_over_http(served: httpx.Client) -> None:
     """`POST /chat`: the `final` event."""
-    _compare(
+    compare(
         {
             name: _final(served.post("/chat", json={"question": question, "web": web}).text)
             for name, (question, web) in QUESTIONS.items()
@@ -102,16 +102,6 @@ def _final(stream: str) -> Any:
     event = json.loads(last.removeprefix("data: "))
     assert event["type"] == "final"
     return event["result"]
-
-
-def test_studio(data_dir: Path, tmp_path: Path) -> None:
-    """`result` in the final state of a run of LangGraph's server."""
-    results = {}
-    with running_studio(tmp_path, data_dir) as studio, httpx.Client(base_url=studio.url, timeout=120) as client:
-        for name, (question, web) in QUESTIONS.items():
-            asked = {"assistant_id": "leadline", "input": {"question": question}, "context": {"web": web}}
-            results[name] = client.post("/runs/wait", json=asked).json()["result"]
-    _compare(results)
 
 
 NOTEBOOK = """
@@ -134,10 +124,11 @@ def test_a_notebook(data_dir: Path, tmp_path: Path) -> None:
     notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]  # the same
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
     printed = "".join(output["text"] for output in notebook.cells[0].outputs if output.get("name") == "stdout")
-    _compare(json.loads(printed))
+    compare(json.loads(printed))
 
 
-def _compare(results: Results) -> None:
+def compare(results: Results) -> None:
+    """Asserts that they are the stored ones."""
     plain = json.loads(json.dumps({name: _normalised(result) for name, result in results.items()}))
     if not GOLDEN.exists():
         GOLDEN.parent.mkdir(exist_ok=True)

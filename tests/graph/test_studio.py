@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.api.test_surfaces import DOCUMENTS, QUESTIONS, compare
 from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, running_chat_server, says
 from tests.servers.search_server import SearchServer, running_search_server
 from tests.servers.studio import Studio, Thread, running_studio
@@ -25,10 +26,6 @@ pytestmark = LITELLM_WARNINGS
 CODE = "What is the vault code?"
 LIGHTHOUSE = "When was the lighthouse of Marrow Point built?"
 NODES = {"planner", "hybrid", "web", "aggregator", "reranker", "compressor", "reasoning", "reflection"}
-DOCUMENTS = {
-    "vault.md": "# The vault\n\nThe vault code is 7719. It was set in May by Dana Fox.\n",
-    "garden.md": "# The garden\n\nTomatoes want six hours of sun. Water them in the morning.\n",
-}
 ON_THE_WEB = {
     "title": "Marrow Point",
     "url": "https://example.org/marrow",
@@ -112,6 +109,15 @@ def test_a_thread_runs_and_ends_with_the_result_of_the_command_line(client: http
     values = thread.state()["values"]
     assert [message["type"] for message in values["messages"]] == ["human", "ai"] * 2
     assert not any(values[key] for key in ("documents", "context", "evidence", "candidates", "sightings"))
+
+
+def test_a_run_alone_gives_the_result_of_every_surface(client: httpx.Client) -> None:
+    """`result` in the final state, without a thread, is what the command line, HTTP and a notebook give."""
+    results = {}
+    for name, (question, web) in QUESTIONS.items():
+        asked = {"assistant_id": "leadline", "input": {"question": question}, "context": {"web": web}}
+        results[name] = client.post("/runs/wait", json=asked).json()["result"]
+    compare(results)
 
 
 def _without_times(result: Any) -> Any:
