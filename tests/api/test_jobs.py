@@ -42,10 +42,10 @@ class Leadline(Program):
             return False
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Leadline]:
-    """A server that runs; ended with the test."""
-    program = Leadline(tmp_path / "data")
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leadline]:
+    """A server that runs, and that tests start again after they ended it."""
+    program = Leadline(tmp_path_factory.mktemp("program") / "data")
     program.start()
     try:
         yield program
@@ -54,9 +54,9 @@ def program(tmp_path: Path) -> Iterator[Leadline]:
         program.client.close()
 
 
-def many_chunks() -> dict[str, bytes | str]:
-    """Little text in so many passages that they are embedded in four steps; one of them has the secret."""
-    sections = [f"# Light {n}\n\nLight {n} is white." for n in range(900)]
+def many_chunks(colour: str) -> dict[str, bytes | str]:
+    """Little text in so many passages that they are embedded in three steps; one of them has the secret."""
+    sections = [f"# Light {n}\n\nLight {n} is {colour}." for n in range(600)]
     return {"lighthouse.md": "\n\n".join([*sections, f"# Code\n\n{SECRET}"])}
 
 
@@ -97,11 +97,11 @@ def test_an_answer_beside_an_upload_names_it_too(serving: Serving, tmp_path: Pat
 def test_a_server_killed_in_mid_embed_goes_on_when_it_is_started_again(program: Leadline) -> None:
     """The job runs again at once, with the files that are left; then all of it answers."""
     client = program.client
-    files = many_chunks()
+    files, before = many_chunks("white"), embedded(program.folder)
     accepted = upload(client, files)
     job_id = accepted.json()["id"]
     until(client, job_id, "running")
-    while not embedded(program.folder):
+    while embedded(program.folder) == before:
         assert client.get(f"/jobs/{job_id}").json()["status"] == "running"
     program.kill()
     program.start()
@@ -117,18 +117,20 @@ def test_a_server_killed_in_mid_embed_goes_on_when_it_is_started_again(program: 
 def test_a_server_that_is_stopped_gives_its_job_back(program: Leadline) -> None:
     """It ends in order in mid-embed; the job waits, no try of it is lost, and the next server finishes it."""
     client = program.client
-    accepted = upload(client, many_chunks())
+    before = embedded(program.folder)
+    accepted = upload(client, many_chunks("green"), collection="stopped")
     job_id = accepted.json()["id"]
     until(client, job_id, "running")
-    while not embedded(program.folder):
+    while embedded(program.folder) == before:
         assert client.get(f"/jobs/{job_id}").json()["status"] == "running"
     program.stop()
     with sqlite3.connect(program.folder / "catalog.db") as connection:
-        assert connection.execute("SELECT status, attempts, claim FROM jobs").fetchall() == [("queued", 0, None)]
+        kept_job = connection.execute("SELECT status, attempts, claim FROM jobs WHERE id = ?", [job_id])
+        assert kept_job.fetchall() == [("queued", 0, None)]
     program.start()
     job = finished(client, accepted)
     assert (job["status"], job["attempts"]) == ("done", 1)
-    assert "7719" in answer(client, QUESTION)["answer"]
+    assert "7719" in answer(client, QUESTION, collection="stopped")["answer"]
 
 
 def test_a_document_deleted_while_it_is_taken_in_does_not_come_back(serving: Serving, tmp_path: Path) -> None:
