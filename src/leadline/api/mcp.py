@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from leadline import __version__
 from leadline.api.access import Caller
@@ -40,7 +40,7 @@ READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ASKS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=True)  # the web, where the settings allow it
 ADDS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
-Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS)]
+Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
 
 
 class FoundPassage(BaseModel):

@@ -4,6 +4,7 @@ Files are read from folders that the user has opened, and from nowhere else.
 """
 
 import asyncio
+import posixpath
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ CollectionName = Annotated[
 class Added(BaseModel):
     """What became of a document that was put in: `added`, `replaced` or `unchanged`.
 
-    `uri` is what it is called in its collection: a text's name, or a file's path below the opened folder.
+    `uri` is what it is called in its collection: a text's name with its folders, or a file's path below the opened one.
     """
 
     doc_id: str
@@ -56,7 +57,11 @@ class WritingTools:
     async def add_document(
         self,
         name: Annotated[
-            str | None, Field(description="Name with a suffix such as .md, for `text`; folders in it don't count.")
+            str | None,
+            Field(
+                max_length=1000,
+                description="For `text`: a name with a suffix such as .md, with folders before it if need be.",
+            ),
         ] = None,
         text: Annotated[str | None, Field(description="The document's text.")] = None,
         path: Annotated[
@@ -74,7 +79,7 @@ class WritingTools:
             row = await self._taken_in(await asyncio.to_thread(self._opened, path), collection)
         elif text is not None and name is not None and path is None:
             with tempfile.TemporaryDirectory(prefix="leadline-") as folder:
-                file = File(Path(folder) / "text", clean_name(name), "")
+                file = File(Path(folder) / "text", _called(name), "")
                 await asyncio.to_thread(file.path.write_text, text, encoding="utf-8", errors="surrogatepass")
                 row = await self._taken_in(file, collection)
         else:
@@ -139,6 +144,15 @@ class WritingTools:
         if row.error is not None:
             raise IngestError(row.error)
         return row
+
+
+def _called(name: str) -> str:
+    """What a text is called: its name below the folders that stand in it, each cleaned as an upload's name is.
+
+    Raises UploadRefused where nothing is left.
+    """
+    *folders, last = posixpath.normpath("/" + name.replace("\\", "/")).split("/")
+    return "/".join([*(clean_name(folder) for folder in folders if folder), clean_name(last)])
 
 
 def _resolved(path: Path, said: str) -> Path:
