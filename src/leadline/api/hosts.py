@@ -34,8 +34,9 @@ class KnownHosts:
 
     def _stranger(self, headers: Headers) -> str:
         host = headers.get("host", "")
-        if _host_of(f"//{host}") not in self._hosts:
-            return _host_of(f"//{host}")[:100] or "an unnamed host"
+        for named in headers.getlist("host") or [""]:  # httptools lets two of them pass
+            if _host_of(f"//{named}") not in self._hosts:
+                return _host_of(f"//{named}")[:100] or "an unnamed host"
         for origin in headers.getlist("origin"):
             if not self._is_ours(origin.lower(), host.lower()):
                 return f"the origin {origin[:100]}"

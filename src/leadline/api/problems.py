@@ -147,9 +147,9 @@ async def _invalid(_request: Request, error: RequestValidationError) -> JSONResp
 
 def what_is_wrong(error: RequestValidationError) -> str:
     """Each field that is wrong and why, in one sentence of bounded length."""
-    found = [
-        f"{_place(e['loc'])}: {e['msg'].removeprefix('Value error, ')}"[:MAX_PROBLEM_CHARS] for e in error.errors()
-    ]
+    # A query that may be left out may be None inside, which no client can say.
+    told = [e for e in error.errors() if (e["loc"][0], e["type"]) != ("query", "none_required")]
+    found = [f"{_place(e['loc'])}: {e['msg'].removeprefix('Value error, ')}"[:MAX_PROBLEM_CHARS] for e in told]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
     return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+from urllib.parse import unquote
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -22,10 +23,14 @@ from leadline.stores.uploads import Incoming
 
 FIELD: Final = "files"
 _PIECE: Final = 1 << 20  # bytes given to the disk at once
+_HEADER: Final = 10_000  # bytes of a header of a part: a name of 2,000 characters, whatever its script, has room
+_HEADERS: Final = 32  # of a part
 _SHOWN: Final = 60  # characters of a client's own words in an error
 # As browsers write what can't stand between quotes.
 _ESCAPES: Final = {"%22": '"', "%0D": "\r", "%0A": "\n"}
 _ESCAPED: Final = re.compile("|".join(_ESCAPES), re.IGNORECASE)
+# As some libraries write a name beyond ASCII, although forms aren't to have it so.
+_EXTENDED: Final = re.compile(r"""filename\*\s*=\s*"?(utf-8|iso-8859-1)'[^']*'([^;"\s]+)""", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -44,7 +49,7 @@ async def received_files(request: Request, catalog: Catalog, settings: Settings)
     """
     with ExitStack() as stack:
         reading = _Reading(catalog, settings, stack)
-        parser = MultipartParser(_boundary(request), reading.body.callbacks())  # type: ignore[arg-type]  # those it has
+        parser = _parser(request, reading.body)
         async for piece in request.stream():
             try:
                 parser.write(piece)
@@ -89,6 +94,10 @@ class _Body:
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
         self._value += data[start:end]
+        if len(self._value) > _HEADER:
+            raise UploadRefused(
+                f"The name of a file takes more than {_HEADER:,} bytes.", hint="Give the file a shorter name."
+            )
 
     def _header_end(self) -> None:
         self._headers[self._name.lower()] = self._value
@@ -142,8 +151,10 @@ class _Reading:
             raise UploadRefused(
                 f"There is no field {field_name[:_SHOWN]!r}.", hint=f"Files go in fields called `{FIELD}`."
             )
-        given = options.get(b"filename", b"")
-        return clean_name(_ESCAPED.sub(lambda found: _ESCAPES[found[0].upper()], _text(given)))
+        given = _text(options.get(b"filename", b""))
+        if not given and (extended := _EXTENDED.search(_text(headers[b"content-disposition"]))):
+            return clean_name(unquote(extended[2], encoding=extended[1]))
+        return clean_name(_ESCAPED.sub(lambda found: _ESCAPES[found[0].upper()], given))
 
     def _check_size(self) -> None:
         file, most = self.files[-1], self._settings.max_file_mb
@@ -162,12 +173,16 @@ class _Reading:
         self.files[-1].incoming.close()
 
 
-def _boundary(request: Request) -> bytes:
+def _parser(request: Request, body: _Body) -> MultipartParser:
     kind, options = parse_options_header(request.headers.get("content-type"))
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not boundary:
         raise _no_form()
-    return boundary
+    told: Any = body.callbacks()
+    try:
+        return MultipartParser(boundary, told, max_header_count=_HEADERS, max_header_size=2 * _HEADER)
+    except FormParserError as error:  # a boundary that is too long
+        raise _no_form() from error
 
 
 def _text(raw: bytes) -> str:
