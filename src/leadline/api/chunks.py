@@ -4,13 +4,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from leadline.api.access import Caller, Who
-from leadline.api.jobs import Id
+from leadline.api.ids import Id, IdRoute
 from leadline.drafts import WebPassage
 from leadline.errors import PassageUnknown
 from leadline.knowledge import Library
 from leadline.knowledge.documents import Passage, find_passage, find_web_passage
 
-router = APIRouter(tags=["documents"])
+router = APIRouter(tags=["documents"], route_class=IdRoute)
 
 
 class Chunk(BaseModel):

@@ -15,7 +15,8 @@ from starlette.requests import ClientDisconnect
 from leadline.api.access import Caller, Who
 from leadline.api.asked import CLIENT_GONE
 from leadline.api.collections import Collection, known_collection
-from leadline.api.jobs import Id, Job, moment, wire_job
+from leadline.api.ids import Id, IdRoute
+from leadline.api.jobs import Job, moment, wire_job
 from leadline.api.receiving import FIELD, ReceivedFile, received_files
 from leadline.errors import DocumentUnknown, FileNotKept, LeadlineError
 from leadline.ingest.uploads import uploaded_file
@@ -33,7 +34,7 @@ from leadline.stores.catalog_job_rows import JobRow
 from leadline.stores.catalog_jobs import add_job
 from leadline.stores.uploads import drop_unused
 
-router = APIRouter(tags=["documents"])
+router = APIRouter(tags=["documents"], route_class=IdRoute)
 
 _FORM: Final[dict[str, Any]] = {
     "requestBody": {

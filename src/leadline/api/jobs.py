@@ -4,23 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from leadline.api.access import Who
 from leadline.api.collections import Collection, known_collection
+from leadline.api.ids import Id, IdRoute
 from leadline.errors import JobUnknown
 from leadline.graph.run import App
 from leadline.ingest.jobs import JobRunner
 from leadline.stores.catalog_job_rows import ItemStatus, JobItem, JobRow, JobStatus, find_job, list_jobs
 
-router = APIRouter(tags=["documents"])
+router = APIRouter(tags=["documents"], route_class=IdRoute)
 
 MOST_LISTED: Final = 100
-# Of documents, passages and jobs. What no id of them can hold is refused before it is looked for.
-Id = Annotated[str, Path(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f]+$")]
 
 
 class Item(BaseModel):
