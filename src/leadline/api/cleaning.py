@@ -6,10 +6,11 @@ Whoever is at this machine is told all. Doesn't know where a text comes from.
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from leadline.api.about import without_path
 from leadline.api.access import Caller
-from leadline.events import DegradedEvent, FinalEvent, RunEvent
+from leadline.events import DegradedEvent, FinalEvent, RunEvent, StepEvent
 from leadline.graph.seal import sealed
 from leadline.state import Result
 
@@ -30,12 +31,18 @@ class Cleaning:
         return text
 
     def result(self, result: Result) -> Result:
-        """A result: its error, and the reason of one that failed. The seal is that of what is told."""
-        if not self._pairs or "error" not in result:
-            return result
-        error = {name: self.text(value) for name, value in result["error"].items()}
-        verdict = {**result["verdict"], "reason": self.text(result["verdict"]["reason"])}
-        return sealed(cast(Result, {**result, "error": error, "verdict": verdict}))
+        """A result: its error, the reason of one that failed, and where a local LLM's weights are.
+
+        The seal is that of what is told.
+        """
+        told: dict[str, Any] = {}
+        if "error" in result:
+            told["error"] = {name: self.text(value) for name, value in result["error"].items()}
+            told["verdict"] = {**result["verdict"], "reason": self.text(result["verdict"]["reason"])}
+        models = {name: without_path(model) for name, model in result.get("models", {}).items()}
+        if models != result.get("models", {}):
+            told["models"] = models
+        return sealed(cast(Result, {**result, **told})) if self._pairs and told else result
 
     async def events(self, events: AsyncGenerator[RunEvent, None]) -> AsyncGenerator[RunEvent, None]:
         """A run's events. Closing this closes `events`."""
@@ -44,9 +51,19 @@ class Cleaning:
                 yield self._event(event)
 
     def _event(self, event: RunEvent) -> RunEvent:
+        if isinstance(event, StepEvent):
+            return event.model_copy(update={"details": self._told(event.details)})
         if isinstance(event, DegradedEvent):
             return event.model_copy(update={"reason": self.text(event.reason)})
         if isinstance(event, FinalEvent):
             told = self.result(cast(Result, event.result))
             return event.model_copy(update={"result": dict(told)})
         return event
+
+    def _told(self, value: Any) -> Any:
+        """Whatever JSON holds, with its texts cleaned."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {name: self._told(each) for name, each in value.items()}
+        return [self._told(each) for each in value] if isinstance(value, list) else value

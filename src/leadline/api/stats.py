@@ -1,6 +1,7 @@
 """How much is stored, by which model and in which indexes: of the collections that the caller sees."""
 
 import asyncio
+from pathlib import PurePath
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -48,16 +49,28 @@ async def stats(request: Request, who: Who, collection: OneOrAll = None) -> Stat
 async def _figures(library: Library, name: str) -> CollectionStats:
     figures = await (await library.collection(name)).get_stats()
     reranker = await asyncio.to_thread(_reranker, library)
+    calibration = await library.calibrations.describe(name, reranker)
     return CollectionStats(
         documents=figures["sources"],
         chunks=figures["chunks"],
         generation=figures["generation"],
-        embedding_model=figures["embedding_model"],
+        embedding_model=without_folder(figures["embedding_model"]),
         # what an index says of each document is with that document
         indexes={leg: _totals(index) for leg, index in figures["indexes"].items()},
-        calibration=await library.calibrations.describe(name, reranker),
+        calibration=_named(calibration),
         problems=figures["problems"],
     )
+
+
+def without_folder(model: str) -> str:
+    """A model by its name; of one in a folder only what the folder is called, wherever it is."""
+    return PurePath(model).name if PurePath(model).is_absolute() else model
+
+
+def _named(calibration: dict[str, Any]) -> dict[str, Any]:
+    reranker = calibration["reranker"]
+    others = [without_folder(other) for other in calibration["others"]]
+    return {**calibration, "reranker": None if reranker is None else without_folder(reranker), "others": others}
 
 
 def _totals(index: dict[str, Any]) -> dict[str, Any]:
