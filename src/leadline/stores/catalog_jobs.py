@@ -22,6 +22,7 @@ from leadline.stores.lease import Owner, may_take
 LEASE_S: Final = 30.0
 MAX_ATTEMPTS: Final = 3
 KEPT_S: Final = 30 * 24 * 3600.0  # how long a finished job can be asked about
+LONGEST_WAIT_S: Final = 300.0  # of a job before its next try
 _LOOKED_AT: Final = 200  # of the jobs that wait, the oldest
 _NOBODY: Final = {"claim": None, "host": None, "realm": None, "pid": None, "process_start": None}
 DELETED: Final = "The document was deleted before it was indexed."
@@ -118,7 +119,10 @@ def end_item(catalog: Catalog, claim: str, place: int, **what: Any) -> bool:
 
 
 def finish_job(catalog: Catalog, claim: str) -> JobRow:
-    """Every file is through: the job is done, partial or failed, by its files. Raises ClaimLost."""
+    """Every file is through: the job is done, partial or failed, by those of its files that weren't deleted.
+
+    Raises ClaimLost.
+    """
     with catalog.write_cache() as connection:
         number = _update_claimed(connection, claim, error=None)
         _end(connection, number, time.time(), "The file was not read.")
@@ -128,7 +132,7 @@ def finish_job(catalog: Catalog, claim: str) -> JobRow:
 def give_back(
     catalog: Catalog, claim: str, *, error: str | None = None, wait_s: float = 0.0, now: float | None = None
 ) -> JobRow:
-    """The job is queued again, after a wait.
+    """The job is queued again, after a wait of `LONGEST_WAIT_S` at most.
 
     With an `error` the try counts, and the last one ends the job as failed; without, it is as if it had not been made.
     Raises ClaimLost.
@@ -140,7 +144,7 @@ def give_back(
         if error is not None and job.attempts >= MAX_ATTEMPTS:
             _end(connection, number, now, error)
         else:
-            again = {"status": "queued", "expires": now + wait_s, **_NOBODY}
+            again = {"status": "queued", "expires": now + min(wait_s, LONGEST_WAIT_S), **_NOBODY}
             kept = {"attempts": job.attempts - 1} if error is None else {"error": error}
             connection.execute(update(jobs).where(jobs.c.number == number).values(again | kept))
         return read_job(connection, number)
@@ -181,8 +185,8 @@ def _free(connection: Connection, owner: Owner, now: float) -> Row[Any] | None:
 
 
 def _is_free(row: Row[Any], owner: Owner, now: float) -> bool:
-    if row.status == "queued":
-        return bool(row.expires <= now)
+    if row.status == "queued":  # a wait that is longer than any is one that a clock has made, when it was put back
+        return bool(row.expires <= now) or bool(row.expires > now + LONGEST_WAIT_S)
     # A process that lives but let its claim end has stopped working: it would have put it off.
     return bool(row.expires < now) or may_take(row, owner, now)
 
@@ -216,6 +220,7 @@ def _end(connection: Connection, number: int, now: float, why_left: str) -> None
     gone = connection.execute(update(job_items).where(left).values(status="failed", error=why_left)).rowcount
     rows = connection.execute(select(job_items).where(job_items.c.job == number).order_by(job_items.c.place)).all()
     items = [item_of(row) for row in rows]
+    items = [item for item in items if not item.deleted] or items  # what nobody wants any more is no failure
     failed = [item for item in items if item.status == "failed"]
     status = "done" if not failed else "failed" if len(failed) == len(items) else "partial"
     error = why_left if gone else failed[0].error if len(failed) == len(items) else None
