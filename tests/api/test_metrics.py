@@ -1,4 +1,4 @@
-"""What a server counts, over one worker and several, and what its log says: JSON lines that name their run."""
+"""What a server counts, and what its log says: JSON lines that name their run."""
 
 import json
 import os
@@ -6,9 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -146,12 +145,12 @@ def test_figures_are_for_who_may_see_all(copied_data: Path, serving: Any) -> Non
 
 
 @contextmanager
-def process_of(folder: Path, *words: str, **environ: str) -> Iterator[tuple[str, Path, subprocess.Popen[bytes]]]:
-    """`leadline serve` as a process: its address, the file of its log, and the process."""
+def process_of(folder: Path, **environ: str) -> Iterator[tuple[str, Path]]:
+    """`leadline serve` as a process: its address, and the file of its log."""
     port, log = free_port(), folder.with_name(f"{folder.name}.log")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [Path(sys.executable).with_name("leadline"), "serve", "--port", str(port), *words],
+            [Path(sys.executable).with_name("leadline"), "serve", "--port", str(port)],
             env={**os.environ, "LEADLINE_DATA_DIR": str(folder), **environ},
             stdout=output,
             stderr=output,
@@ -163,7 +162,7 @@ def process_of(folder: Path, *words: str, **environ: str) -> Iterator[tuple[str,
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < limit, log.read_text()
             time.sleep(0.1)
-        yield url, log, process
+        yield url, log
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -180,54 +179,6 @@ def _lives(url: str) -> bool:
         return False
 
 
-def test_several_workers_count_together(copied_data: Path, tmp_path: Path) -> None:
-    """Whichever worker is asked tells the sum of all, after one was killed too; the folder goes with the server."""
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    with process_of(copied_data, "--workers", "2", TMPDIR=str(temporary)) as (url, _, process):
-        pids: set[int] = set()
-        limit = time.monotonic() + 90
-        while len(pids) < 2:  # connections of their own, so that both take some
-            assert time.monotonic() < limit
-            httpx.get(f"{url}/health", trust_env=False)
-            pids = {int(file.stem.rpartition("_")[2]) for file in temporary.glob("*/counter_*.db")}
-        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
-            before = figures(client)
-        parallel(20, lambda: httpx.get(f"{url}/nothing", trust_env=False))
-        told = {seen(url, before, "leadline_http_requests_total", status="404") for _ in range(6)}
-        assert told == {20}
-        os.kill(min(pids), signal.SIGKILL)
-        limit = time.monotonic() + 60
-        while not _lives(url) or _lives_on(min(pids)):
-            assert time.monotonic() < limit
-        assert seen(url, before, "leadline_http_requests_total", status="404") == 20
-        assert process.poll() is None
-    assert list(temporary.glob("leadline-metrics-*")) == []
-
-
-def seen(url: str, before: Figures, name: str, **labels: str) -> float:
-    """What has grown since, as some worker says over a connection of its own."""
-    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
-        return grown(before, figures(client), name, **labels)
-
-
-def parallel(number: int, work: Callable[[], Any]) -> None:
-    """Does the work that often at once."""
-    threads = [threading.Thread(target=work) for _ in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def _lives_on(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.fixture
 def copied_data(copied: Path, tmp_path: Path) -> Path:
     """A data folder of the test's own."""
@@ -236,7 +187,7 @@ def copied_data(copied: Path, tmp_path: Path) -> Path:
 
 def test_a_log_for_programs_is_one_object_a_line(copied_data: Path) -> None:
     """Access lines and warnings alike, with the run that they belong to, which the response named; no question."""
-    with process_of(copied_data, LEADLINE_LOG_FORMAT="json", LEADLINE_LOG_LEVEL="debug") as (url, log, _):
+    with process_of(copied_data, LEADLINE_LOG_FORMAT="json", LEADLINE_LOG_LEVEL="debug") as (url, log):
         with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
             response = ask(client, thread_id="t1")
         text = log.read_text()

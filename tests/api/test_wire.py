@@ -181,5 +181,6 @@ def test_what_is_no_http_is_told_in_the_one_shape(port: int, sent: bytes) -> Non
 def test_the_server_speaks_so(tmp_path: Path) -> None:
     """What `leadline serve` starts has these bounds, and no WebSockets."""
     config = server_config(Settings(data_dir=tmp_path), app=_app)
-    assert config.http is BoundedHttp
+    config.load()
+    assert config.http_protocol_class is BoundedHttp
     assert config.ws == "none"

@@ -19,7 +19,6 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from leadline.api.wire import BoundedHttp
 from leadline.config import Settings
 from leadline.logs import log_config
 
@@ -32,6 +31,25 @@ log = logging.getLogger(__name__)
 GRACE_S: Final = 10
 # A worker that loads models on a busy machine isn't hung.
 HUNG_S: Final = 30
+# A worker whose pipe is closed gets this long until it has an exit code.
+ENDING_S: Final = 5
+
+
+class Supervisor(Multiprocess):
+    """Sees at once that a worker has ended which it had just asked for a sign of life.
+
+    uvicorn's own holds the worker's end of their pipe open too, so that nothing tells it: it waits for as long as a
+    hung worker gets, and hears no Ctrl-C meanwhile.
+    """
+
+    def keep_subprocess_alive(self) -> None:
+        """Starts others for the workers that ended or hang, unless they could not begin."""
+        for process in self.processes:
+            process.child_conn.close()
+            if not process.is_alive(timeout=self.config.timeout_worker_healthcheck):
+                process.process.join(ENDING_S)  # killed before, one that could not begin would be begun for ever
+                process.kill()
+        super().keep_subprocess_alive()
 
 
 async def serve_alone(settings: Settings) -> bool:
@@ -47,18 +65,22 @@ async def serve_alone(settings: Settings) -> bool:
     return server.started
 
 
-def serve_by_many(settings: Settings) -> bool:
-    """Serves in `settings.workers` processes until this one is interrupted or ended; whether they could start."""
+def serve_by_many(settings: Settings, *, grace_s: int = GRACE_S) -> bool:
+    """Serves in `settings.workers` processes until this one is interrupted or ended; whether they could start.
+
+    What is going on then gets `grace_s` seconds to end by itself.
+    """
     from leadline.api.metrics import metrics_folder
 
-    config = server_config(settings, app=partial(worker_app, settings), factory=True, workers=settings.workers)
+    app = partial(worker_app, settings)
+    config = server_config(settings, app=app, factory=True, workers=settings.workers, grace_s=grace_s)
     with metrics_folder(settings.workers):
         try:
             listening = config.bind_socket()
         except SystemExit:  # it has said why
             return False
         with listening:
-            supervisor = Multiprocess(config, sockets=[listening])
+            supervisor = Supervisor(config, sockets=[listening])
             supervisor.run()
     return all(process.exitcode != STARTUP_FAILURE for process in supervisor.processes)
 
@@ -82,16 +104,16 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def server_config(settings: Settings, **given: Any) -> uvicorn.Config:
+def server_config(settings: Settings, *, grace_s: int = GRACE_S, **given: Any) -> uvicorn.Config:
     """How uvicorn is to serve `app`, one of those `given`."""
     return uvicorn.Config(
-        http=BoundedHttp,
+        http="leadline.api.wire:BoundedHttp",  # by name: a supervisor has no need of all that it imports
         ws="none",  # no route speaks it
         host=settings.host,
         port=settings.port,
         log_config=log_config(settings.log_format, settings.log_level),
         server_header=False,
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=grace_s,
         timeout_worker_healthcheck=HUNG_S,
         **given,
     )
