@@ -1,7 +1,7 @@
 """A collection whose catalog is in PostgreSQL, whose texts are on object storage, or both: as good as in a folder."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ async def test_collections_of_two_catalogs_share_a_bucket(tmp_path: Path, s3: S3
 
 
 async def test_a_content_store_that_is_away_is_no_empty_answer(
-    tmp_path: Path, own_s3: S3Server, draft: MakeDraft
+    tmp_path: Path, own_s3: S3Server, draft: MakeDraft, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search, a put and an opening say so; nothing was lost when it is back."""
     options = {**own_s3.options(), "timeout": 0.5}
@@ -120,7 +120,17 @@ async def test_a_content_store_that_is_away_is_no_empty_answer(
         for failed in await kb.put([draft("new.md", "Quoll Corp."), draft("keep.md", "Numbat Inc.")]):
             assert failed.status == "failed"
             assert "can't be reached" in (failed.error or "")
-        assert "can't be reached" in (await kb.delete(gone.doc_id)).owed["content"]
+        content = kb._current._opened.content
+        fetch, fetched = content.fetch, []
+
+        async def counted(ids: Sequence[str]) -> dict[str, str]:
+            fetched.append(ids)
+            return await fetch(ids)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(content, "fetch", counted)
+            assert "can't be reached" in (await kb.delete(gone.doc_id)).owed["content"]
+        assert len(fetched) == 2  # before the deletion and after it, not for each index
     with pytest.raises(StoreError, match="can't be reached"):
         async with open_library(settings) as library:
             await library.collection()

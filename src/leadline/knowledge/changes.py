@@ -194,14 +194,18 @@ async def replay(opened: Opened) -> None:
 
 async def _apply_owed_upserts(opened: Opened, lacking: Mapping[str, Collection[str]]) -> None:
     owed = [row for row in await asyncio.to_thread(read_owed, opened.catalog, opened.name) if row.version is not None]
+    unread: set[int] = set()
     for leg in dict.fromkeys(row.leg for row in owed):
         rows = [row for row in owed if row.leg == leg]
+        ids = [row.version for row in rows if row.version is not None]
+        if unread.issuperset(ids):  # their texts can't be had now: another leg waited for them in vain
+            continue
         try:
-            ids = [row.version for row in rows if row.version is not None]
             failed = await apply_upserts(opened, ids, [leg], only=lacking.get(leg))
         except LeaseLost:
             raise
         except StoreError as error:  # named degrade: without the texts all of it stays owed, and the rest goes on
             log.warning("%s was not given what it is owed: %s", leg, error)
+            unread.update(ids)
             continue
         await asyncio.to_thread(settle, opened.catalog, [row.id for row in rows if row.version not in failed])
