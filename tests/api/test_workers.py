@@ -146,6 +146,7 @@ import sys, time
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
+import leadline.api.hosts  # which `leadline serve` asks before
 from leadline.api.workers import Supervisor
 
 class Worker(multiprocess.Process):

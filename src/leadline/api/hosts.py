@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from leadline.api.problems import problem
-
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -26,6 +24,8 @@ class KnownHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers 403."""
         if scope["type"] == "http" and (stranger := self._stranger(Headers(scope=scope))):
+            from leadline.api.problems import problem  # here: who only asks what is loopback has no need of all this
+
             hint = "A server behind a proxy is told its names by LEADLINE_ALLOWED_HOSTS."
             response = problem(403, "forbidden_host", f"Requests by way of {stranger} are not served.", hint)
             await response(scope, receive, send)
