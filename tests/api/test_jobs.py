@@ -4,13 +4,25 @@ import hashlib
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.api.uploading import answer, client_of, documents, error, finished, kept, long_text, until, upload
+from tests.api.uploading import (
+    PATIENCE_S,
+    answer,
+    client_of,
+    documents,
+    error,
+    finished,
+    kept,
+    long_text,
+    until,
+    upload,
+)
 from tests.servers.programs import Program, free_port
 
 from leadline import Settings, load_settings
@@ -103,6 +115,7 @@ def test_a_server_killed_in_mid_embed_goes_on_when_it_is_started_again(program: 
     until(client, job_id, "running")
     while embedded(program.folder) == before:
         assert client.get(f"/jobs/{job_id}").json()["status"] == "running"
+        time.sleep(0.02)
     program.kill()
     program.start()
     assert until(client, job_id, "running", "done")["attempts"] == 2
@@ -123,6 +136,7 @@ def test_a_server_that_is_stopped_gives_its_job_back(program: Leadline) -> None:
     until(client, job_id, "running")
     while embedded(program.folder) == before:
         assert client.get(f"/jobs/{job_id}").json()["status"] == "running"
+        time.sleep(0.02)
     program.stop()
     with sqlite3.connect(program.folder / "catalog.db") as connection:
         kept_job = connection.execute("SELECT status, attempts, claim FROM jobs WHERE id = ?", [job_id])
@@ -206,12 +220,10 @@ def test_what_stops_a_job_is_seen_and_tried_again(serving: Serving, tmp_path: Pa
     settings = load_settings(data_dir=folder, embedding_model=str(folder / "no-model"))
     with serving(settings) as url, client_of(url) as client:
         job_id = upload(client, {"a.md": "# A\n\nText.\n"}).json()["id"]
-        for _ in range(600):
-            job = client.get(f"/jobs/{job_id}").json()
-            if job["error"]:
-                break
-        else:
-            pytest.fail("nothing was said of it")
+        limit = time.monotonic() + PATIENCE_S
+        while not (job := client.get(f"/jobs/{job_id}").json())["error"]:
+            assert time.monotonic() < limit, "nothing was said of it"
+            time.sleep(0.02)
         assert job["attempts"] >= 1
         assert "no-model" in job["error"]
         assert str(folder) not in job["error"]

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import logging.config
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.api.conftest import FEW
 from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, says
 from tests.servers.guarded_server import Guarded
 
@@ -181,7 +183,7 @@ def test_the_log_holds_no_secret_and_no_text(
     (tmp_path / "secret.txt").write_text("The patient Orla Quist takes zebranol.")
     folder = shutil.copytree(copied, tmp_path / "data")
     token = add_token(folder, "ana", None, may_write=True)
-    run = {"web": "never", "max_retries": 0, "llm": "openai/scripted"}
+    run = {"web": "never", "llm": "openai/scripted", **FEW}
     settings = load_settings(data_dir=folder, llm_api_base=chat_server.url, llm_retries=0, log_level="debug", run=run)
     asyncio.run(_ingest(settings, tmp_path / "secret.txt"))
     chat_server.script(
@@ -238,6 +240,6 @@ def _ask_around(url: str, token: str, folder: Path) -> None:
         client.post("/chat", content=b'{"question": "zebranol', headers={"content-type": "application/json"})
         job = client.post("/documents", files={"files": ("broken.docx", b"zebranol, not a document")}).json()
         while client.get(f"/jobs/{job['id']}").json()["status"] in ("queued", "running"):
-            pass
+            time.sleep(0.02)
         for document in client.get("/documents").json()["documents"]:
             client.get(f"/documents/{document['doc_id']}")
