@@ -51,7 +51,7 @@ class Load:
     streams: int  # that are going on when a worker is killed
 
 
-FULL, SMALL = Load(200, 2000, 40), Load(10, 60, 6)
+FULL, SMALL = Load(200, 2000, 40), Load(10, 30, 4)
 
 
 @dataclass
