@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tests.servers.chat_server import LITELLM_WARNINGS, ChatServer, Reply, runni
 from tests.servers.search_server import SearchServer, running_search_server
 from tests.servers.studio import Studio, Thread, running_studio
 
+from leadline.cli import main
 from leadline.config import RunContext, Settings
 from leadline.ingest.pipeline import ingest_paths
 from leadline.knowledge import open_library
@@ -96,15 +96,18 @@ def test_the_graph_is_drawn_and_its_knobs_are_a_form(client: httpx.Client) -> No
     assert {"messages", "question"} <= set(schemas["input_schema"]["properties"])
 
 
-def test_a_thread_runs_and_ends_with_the_result_of_the_command_line(client: httpx.Client, bench: Bench) -> None:
+def test_a_thread_runs_and_ends_with_the_result_of_the_command_line(
+    client: httpx.Client, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A thread keeps a conversation over two runs; its state holds what `ask --json` prints, and no passage."""
     thread = Thread(client, web="never")
     first = thread.ask(CODE)["result"]
-    command = [str(Path(sys.executable).with_name("leadline")), "ask", CODE, "--web", "never", "--json"]
-    printed = subprocess.run(
-        [*command, "--data-dir", str(bench.data_dir)], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert _without_times(first) == _without_times(json.loads(printed.stdout))
+    words = ["leadline", "ask", CODE, "--web", "never", "--json", "--data-dir", str(bench.data_dir)]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert _without_times(first) == _without_times(json.loads(capsys.readouterr().out))
     assert thread.ask("Who set it?")["result"]["citations"][0]["file_name"] == "vault.md"
     values = thread.state()["values"]
     assert [message["type"] for message in values["messages"]] == ["human", "ai"] * 2
