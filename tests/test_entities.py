@@ -36,6 +36,7 @@ def whole(text: str) -> dict[str, int]:
             {"東京", "本社", "移転", "トヨタ", "吾輩は猫である"},
         ),
         ("10mg of 2,4-D, 4021 pieces", set()),
+        ("From 50 to 400 EUR the shift lead approves, or CHF 380.", set()),
         ("", set()),
     ],
 )

@@ -18,7 +18,7 @@ from typing import Final
 
 import regex
 
-from leadline.entity_words import ARTICLES, FURTHER_PARTICLES, LEADING, NEVER_ALONE, PARTICLES, STOP_WORDS
+from leadline.entity_words import ARTICLES, CURRENCIES, FURTHER_PARTICLES, LEADING, NEVER_ALONE, PARTICLES, STOP_WORDS
 
 MAX_WORDS: Final = 6  # of a name
 MAX_CJK_CHARS: Final = 10
@@ -250,9 +250,11 @@ def _trimmed(run: Sequence[_Word]) -> list[_Word]:
         name.pop(0)
     while name and (name[-1].text in PARTICLES or _is_common(name[-1])):
         name.pop()
-    if len(name) == 1 and (len(name[0].text) < 2 or (name[0].key in NEVER_ALONE and not name[0].is_name_by_form)):
-        return []
-    return name
+    return [] if len(name) == 1 and _is_no_name_alone(name[0]) else name
+
+
+def _is_no_name_alone(word: _Word) -> bool:
+    return len(word.text) < 2 or word.key in CURRENCIES or (word.key in NEVER_ALONE and not word.is_name_by_form)
 
 
 def _only_leads(word: _Word) -> bool:

@@ -44,3 +44,6 @@ NEVER_ALONE = _words(
     july august september october november december montag dienstag mittwoch donnerstag freitag samstag sonntag januar
     februar märz mai juni juli oktober dezember"""
 )
+
+# Codes of currencies (ISO 4217): a unit of what stands beside them, though they look like abbreviations.
+CURRENCIES = _words("eur usd gbp chf jpy cny inr sek nok dkk pln czk huf cad aud nzd try brl krw zar")
