@@ -189,6 +189,16 @@ def test_lines_of_a_page_join_and_headings_and_rows_stand_alone() -> None:
     ]
 
 
+def test_a_line_with_a_label_begins_a_sentence() -> None:
+    """The heads of minutes and letters are no sentence with the lines before; one may go on over lines."""
+    text = "Management meeting, 12 May\nPresent: Priya Nair,\nTom Reyes\nAbsent: Jonas Weber"
+    assert [sentence for _, _, sentence in sentence_spans(text)] == [
+        "Management meeting, 12 May",
+        "Present: Priya Nair,\nTom Reyes",
+        "Absent: Jonas Weber",
+    ]
+
+
 def test_a_full_stop_in_a_cell_ends_no_row() -> None:
     """A table's row is one sentence."""
     text = "| Model | Max. head (m) |\n|---|---|\n| A. B. | 3 |"

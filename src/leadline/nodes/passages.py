@@ -1,7 +1,8 @@
 """A passage as sentences: slices of its own text, with offsets.
 
 Knows what ends a sentence: the splitter's rules, an empty line, and the line ends of headings, list items and table
-rows. Line breaks inside running text (as PDF pages have them) end nothing.
+rows. A line that begins with a label (`Present: …`) begins a sentence. Line breaks inside running text (as PDF pages
+have them) end nothing.
 """
 
 import re
@@ -14,6 +15,8 @@ Span = tuple[int, int, str]
 
 _LINE = re.compile(r"[^\n]*\n?")
 _STANDS_ALONE = re.compile(r"\s*(#{1,6}\s|[-*+•]\s|\d{1,3}[.)]\s|\||>|```)|.*\s\|\s|.*\t|[^.!?]{1,60}:\s*$")
+
+_BEGINS_WITH_LABEL = re.compile(r"\s*[A-ZÄÖÜ][^\W\d_]+(?: [^\W\d_]+){0,2}:[ \t]+\S")
 
 
 def sentence_spans(text: str, language: str = "en") -> list[Span]:
@@ -37,4 +40,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
             yield begin, line.start()
             yield line.span()
             begin = line.end()
+        elif _BEGINS_WITH_LABEL.match(line.group()):
+            yield begin, line.start()
+            begin = line.start()
     yield begin, len(text)
