@@ -37,6 +37,7 @@ def whole(text: str) -> dict[str, int]:
         ),
         ("10mg of 2,4-D, 4021 pieces", set()),
         ("From 50 to 400 EUR the shift lead approves, or CHF 380.", set()),
+        ("Ask Acme Corp EUR 300", {"Acme Corp"}),
         ("", set()),
     ],
 )

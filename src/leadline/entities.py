@@ -248,13 +248,13 @@ def _trimmed(run: Sequence[_Word]) -> list[_Word]:
     name = list(run)
     while name and _only_leads(name[0]):
         name.pop(0)
-    while name and (name[-1].text in PARTICLES or _is_common(name[-1])):
+    while name and (name[-1].text in PARTICLES or _is_common(name[-1]) or name[-1].key in CURRENCIES):
         name.pop()
     return [] if len(name) == 1 and _is_no_name_alone(name[0]) else name
 
 
 def _is_no_name_alone(word: _Word) -> bool:
-    return len(word.text) < 2 or word.key in CURRENCIES or (word.key in NEVER_ALONE and not word.is_name_by_form)
+    return len(word.text) < 2 or (word.key in NEVER_ALONE and not word.is_name_by_form)
 
 
 def _only_leads(word: _Word) -> bool:
