@@ -23,7 +23,11 @@ def refuse_unknown_queries(request: Request) -> None:
         return
     known = set(_known(route.dependant))
     wrong = [
-        {"loc": ("query", name), "msg": "Unknown parameter" if name not in known else "Given more than once"}
+        {
+            "type": "query",
+            "loc": ("query", name),
+            "msg": "Unknown parameter" if name not in known else "Given more than once",
+        }
         for name, count in given.items()
         if name not in known or count > 1
     ]
