@@ -10,13 +10,16 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
+from starlette.requests import Request
 from tests.api.conftest import running_server
 from tests.api.uploading import error
 
 from leadline import Settings, load_settings, open_library
 from leadline.api.access import Caller
+from leadline.api.app import create_app
 from leadline.api.cleaning import Cleaning
 from leadline.api.stats import without_folder
+from leadline.errors import LeadlineError, ThreadElsewhere
 from leadline.events import RunEvent, StepEvent
 from leadline.graph.seal import hash_of_result, sealed
 from leadline.state import Result
@@ -141,3 +144,14 @@ def test_where_models_are_is_nobodys_business() -> None:
     assert Cleaning(Caller(), Path("/srv/leadline/data")).result(result) is result
     assert without_folder("/srv/weights/minilm") == "minilm"
     assert without_folder("intfloat/e5-small") == "intfloat/e5-small"
+
+
+async def test_a_conversation_from_before_names_no_collection_that_is_not_seen_now(tmp_path: Path) -> None:
+    """A token that was made anew for another collection, and goes on with a conversation of the old one by its id."""
+    elsewhere = ThreadElsewhere("The conversation t1 is about the collection secret.", hint="Ask in secret.")
+    api = create_app(Settings(data_dir=tmp_path))
+    for caller, told in ((Caller("ana", frozenset({"open"})), False), (Caller("root"), True), (Caller(), True)):
+        request = Request({"type": "http", "app": api, "headers": [], "state": {"caller": caller}})
+        answer = await api.exception_handlers[LeadlineError](request, elsewhere)
+        assert answer.status_code == 409
+        assert (b"secret" in answer.body) is told

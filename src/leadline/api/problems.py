@@ -137,6 +137,8 @@ async def _known(request: Request, error: LeadlineError) -> JSONResponse:
     who = caller_of(request.scope)
     if who.collections is not None and isinstance(error, CollectionUnknown):
         hint = ""  # it names the collections of others
+    if who.collections is not None and isinstance(error, ThreadElsewhere):  # so does all of this one
+        message, hint = "This conversation is about another collection.", "Begin another conversation."
     told = Cleaning(who, request.app.state.settings.data_dir).text
     return problem(status_of(error), error.code, told(message), told(hint))
 
