@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import httpx
+from tests.api.conftest import FEW
 
 from leadline import Settings, load_settings
 from leadline.api.access import Caller
@@ -33,7 +34,7 @@ def test_why_a_part_failed_names_no_folder_to_a_token(copied: Path, tmp_path: Pa
     folder = shutil.copytree(copied, tmp_path / "data")
     for path in (folder / "indexes" / "default" / "bm25").iterdir():
         path.write_bytes(b"no index")
-    settings = load_settings(data_dir=folder, run={"web": "never", "max_retries": 0})
+    settings = load_settings(data_dir=folder, run={"web": "never", **FEW})
     with serving(settings) as url:
         here = _reasons(url, {})
         secret = add_token(folder, "ana", None, may_write=False)

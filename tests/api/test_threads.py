@@ -2,10 +2,6 @@
 
 import asyncio
 import json
-import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -17,29 +13,25 @@ QUESTION = "What does error E-217 mean?"
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_busy_conversation_gets_409(
-    copied: Path, tmp_path: Path, serving: Callable[[Settings], AbstractContextManager[str]], stream: bool
-) -> None:
+def test_a_busy_conversation_gets_409(address: str, api_settings: Settings, client: httpx.Client, stream: bool) -> None:
     """While another process has a run in it: before any event, in the one shape of errors; another thread goes on."""
-    settings = Settings(data_dir=shutil.copytree(copied, tmp_path / "data"))
+    held, free = f"held-{stream}", f"free-{stream}"
 
-    async def refused_while_held(url: str) -> httpx.Response:
+    async def refused_while_held() -> httpx.Response:
         async with (
-            open_conversations(settings) as conversations,
-            conversations.turn("t", "default"),
-            httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as client,
+            open_conversations(api_settings) as conversations,
+            conversations.turn(held, "default"),
+            httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as other,
         ):
-            other = await client.post("/chat", json={"question": QUESTION, "thread_id": "u", "stream": False})
-            assert other.status_code == 200
-            return await client.post("/chat", json={"question": QUESTION, "thread_id": "t", "stream": stream})
+            beside = await other.post("/chat", json={"question": QUESTION, "thread_id": free, "stream": False})
+            assert beside.status_code == 200
+            return await other.post("/chat", json={"question": QUESTION, "thread_id": held, "stream": stream})
 
-    with serving(settings) as url:
-        refused = asyncio.run(refused_while_held(url))
-        assert refused.status_code == 409
-        assert json.loads(refused.text)["error"]["code"] == "thread_busy"
-        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
-            body = {"question": QUESTION, "thread_id": "t", "stream": False}
-            assert client.post("/chat", json=body).status_code == 200
+    refused = asyncio.run(refused_while_held())
+    assert refused.status_code == 409
+    assert json.loads(refused.text)["error"]["code"] == "thread_busy"
+    body = {"question": QUESTION, "thread_id": held, "stream": False}
+    assert client.post("/chat", json=body).status_code == 200
 
 
 def test_a_conversation_is_listed_read_and_deleted(client: httpx.Client) -> None:
