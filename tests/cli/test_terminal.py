@@ -6,6 +6,12 @@ import pytest
 from tests.cli.terminals import END_OF_INPUT, INTERRUPT, LEADLINE, at_terminal
 
 
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a terminal shows doesn't hang on how many passages were scored."""
+    monkeypatch.setenv("LEADLINE_RUN__TOP_K", "3")
+
+
 def test_a_streamed_answer_stands_there_once(filled: Path) -> None:
     """Tokens are shown as they come and not repeated; the sources follow."""
     code, screen = at_terminal(LEADLINE, "ask", "What does error E-217 mean?", "--data-dir", filled)
