@@ -28,6 +28,7 @@ pytest_plugins = (
 # The files with the longest tests: a worker that begins one of them last is waited for by all the others.
 _LONGEST = (
     "tests/project/test_readme.py",
+    "tests/project/test_serve_benchmark.py",
     "tests/notebooks/",
     "tests/graph/test_local_llm_run.py",
     "tests/knowledge/test_processes.py",
