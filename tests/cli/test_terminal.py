@@ -7,9 +7,10 @@ from tests.cli.terminals import END_OF_INPUT, INTERRUPT, LEADLINE, at_terminal
 
 
 @pytest.fixture(autouse=True)
-def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a terminal shows doesn't hang on how many passages were scored."""
+def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a terminal shows doesn't hang on how many passages were scored, and how often."""
     monkeypatch.setenv("LEADLINE_RUN__TOP_K", "3")
+    monkeypatch.setenv("LEADLINE_RUN__MAX_RETRIES", "0")
 
 
 def test_a_streamed_answer_stands_there_once(filled: Path) -> None:
