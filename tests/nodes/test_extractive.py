@@ -193,9 +193,12 @@ def test_a_row_about_another_thing_is_not_quoted_since_a_name_led_to_its_table(p
     ("question", "text", "quoted"),
     [
         ("What is the 2024 budget?", "The 2025 budget is 20 crowns.", False),
+        ("What is the budget of 2024?", "The budget of 2025 is 20 crowns.", False),
+        ("Wie hoch ist das Budget von 2024?", "Das Budget von 2025 beträgt 20 Kronen.", False),
         ("What is the 2025 budget?", "The 2025 budget is 20 crowns.", True),
         ("What is the budget?", "The 2025 budget is 20 crowns.", True),
         ("What are the dues in 2026?", "The dues since January 2025 are 9 crowns.", True),
+        ("How many boats were there in 2024?", "There were 12 boats by the end of 2023.", True),
         ("What was built after 2010?", "The pier was built in 2015.", True),
         ("Who led the port in 2011?", "Mira Stone led the port 2009 and again 2014.", True),
         ("How many berths were there in 2024?", "There are 2025.5 metres of berths.", True),

@@ -95,7 +95,8 @@ _BETWEEN = re.compile(r"\b(?:between|from) (?P<low>[\d.,]*\d) (?:and|to) (?P<hig
 _YEAR = re.compile(r"(?<![\d.,/-])(?:1[5-9]|20)\d\d(?!\d|[.,]\d|['’]?s\b)")
 # A year at an end of a time holds for others too.
 _OPEN_TIME = re.compile(
-    rf"\b(?:from|since|after|before|until|till|to|by|of|than|between|seit|ab|bis|nach|vor|von|depuis|avant|desde|hasta)\s+"
+    rf"\b(?:from|since|after|before|until|till|to|by|as of|end of|start of|beginning of|than|between"
+    rf"|seit|ab|bis|nach|vor|depuis|avant|desde|hasta)\s+"
     rf"(?:[\w.]+\s+){{0,3}}?{_YEAR.pattern}",
     re.IGNORECASE,
 )
