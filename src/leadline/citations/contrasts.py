@@ -93,6 +93,7 @@ _LIMIT = re.compile(
 _BETWEEN = re.compile(r"\b(?:between|from) (?P<low>[\d.,]*\d) (?:and|to) (?P<high>[\d.,]*\d)", re.IGNORECASE)
 
 _YEAR = re.compile(r"(?<![\d.,/-])(?:1[5-9]|20)\d\d(?!\d|[.,]\d|['’]?s\b)")
+_FOUR_DIGITS = re.compile(r"(?<!\d)\d{4}(?!\d)")  # a year also in budget-2024.md and 1.3.2024
 # A year at an end of a time holds for others too.
 _OPEN_TIME = re.compile(
     rf"\b(?:from|since|after|before|until|till|to|by|as of|end of|start of|beginning of|than|between"
@@ -119,7 +120,7 @@ def of_another_year(question: str, text: str, passage: str) -> bool:
     Not where either names a year as the end of a time (since 2020), nor where the asked one is between two of the text.
     """
     asked, said = set(_YEAR.findall(question)), set(_YEAR.findall(text))
-    if not asked or not said or asked.intersection(_YEAR.findall(passage)):
+    if not asked or not said or asked.intersection(_FOUR_DIGITS.findall(passage)):
         return False
     if _OPEN_TIME.search(question) or _OPEN_TIME.search(text):
         return False
