@@ -31,6 +31,8 @@ _LONGEST = (
     "tests/project/test_serve_benchmark.py",
     "tests/notebooks/",
     "tests/graph/test_local_llm_run.py",
+    "tests/models/test_cross_encoder.py",
+    "tests/knowledge/test_crash.py",
     "tests/knowledge/test_processes.py",
     "tests/stores/test_chroma_killed.py",
 )
