@@ -27,9 +27,15 @@ GROUPS = {"LEADLINE_RUN", "LEADLINE_RUN__BUDGETS", *ENV_NOT_SETTINGS}
 OF_EACH_KIND = ("visitor-faq.html", "tide-gauge-manual.pdf", "port-dues-2026.csv", "hinweise-sportboote.md")
 # Of a passage's metadata what tells people where it is, and isn't in an index.
 ONLY_SHOWN = {"total_chunks", "start_char", "end_char", "headings", "found_by", "also_in"}
-KINDS = {
-    **{str: "text", SecretStr: "text", int: "integer", float: "number", bool: "`true`, `false`"},
-    **{Path: "folder", list: "list", dict: "mapping"},
+KINDS: Mapping[Any, str] = {
+    str: "text",
+    SecretStr: "text",
+    int: "integer",
+    float: "number",
+    bool: "`true`, `false`",
+    Path: "folder",
+    list: "list",
+    dict: "mapping",
 }
 
 
