@@ -3,6 +3,7 @@
 Knows the sentence scorer's sign: only a positive logit is worth quoting, and nothing positive is no answer.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ MAX_SENTENCES = 3
 # A further sentence must come this near to the best one's logit, and be less alike than this to those chosen.
 NEAR_BEST = 1.0
 TOO_ALIKE = 0.8
+# How much of its passage's logit counts beside a sentence's own.
+PASSAGE_WEIGHT = 0.75
 # What a sentence of a passage that a hop led to must add to the logit of the sentence that names it.
 ADDED_BY_HOP = 0.5
 
@@ -54,11 +57,12 @@ class Quote:
 def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: SentenceScorer) -> list[Quote]:
     """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
 
-    A sentence says little without the headings it stands under, so its sign is that of both together; among those of
-    a list or a table, whose headings are the same, what they say by themselves decides too. What is said of another
-    season, weekday, month or time of the day than the question names is no answer to it, nor what a passage without the
-    question's year says of another. In a passage that a hop led to, a sentence is read after the one that names it too,
-    and both count.
+    A sentence says little without the headings it stands under, and those of a list or a table differ only without
+    them, so it is scored both ways, and the mean counts. How good its passage is counts too: what is read there between
+    the lines is lost on a sentence alone. What is said of another season, weekday, month or time of the day than the
+    question names is no answer to it, nor what a passage without the question's year says of another. In a passage that
+    a hop led to, a sentence is read after the one that names it too, and both count.
+
     Two batched model calls, one without headings, and one for hops: run it in a thread. Raises ModelError.
     """
     possible = list(_quotable(question, evidence))
@@ -66,16 +70,17 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
         return []
     headings = {block["n"]: _headings(block) for block in evidence}
     passages = {block["n"]: _whole(block) for block in evidence}
+    owed = _owed_to_passages(evidence)
     under = [f"{headings[quote.n]}: {quote.text}" if headings[quote.n] else quote.text for quote in possible]
     signs = scorer.score_sentences(question, under)
     plain_texts = [quote.text for quote in possible]
     alone = signs if plain_texts == under else scorer.score_sentences(question, plain_texts)
     scored = [
-        Quote(quote.n, quote.start, quote.text, (float(sign) + float(plain)) / 2)
+        replace(quote, logit=(float(sign) + float(plain)) / 2 + owed[quote.n])
         for quote, text, sign, plain in zip(possible, under, signs, alone, strict=True)
-        if is_scored(sign) and sign > 0 and is_scored(plain) and not _of_another_time(question, text, passages[quote.n])
+        if is_scored(sign) and is_scored(plain) and not _of_another_time(question, text, passages[quote.n])
     ]
-    named = _naming(question, scored, headings)
+    named = _naming(question, [quote for quote in scored if quote.logit > 0], headings)
     whole = {quote: (text, float(sign)) for quote, text, sign in zip(possible, under, signs, strict=True)}
     best = _best(_with_hops(question, evidence, whole, named, scorer))
     order = {block["n"]: place for place, block in enumerate(evidence)}
@@ -98,12 +103,12 @@ def _with_hops(
     if not pairs:
         return scored
     texts = [f"{whole[first][0]} {whole[second][0]}" for first, second in pairs]
-    logits = {replace(quote, logit=0.0): quote.logit for quote in scored}
+    logits, owed = {replace(quote, logit=0.0): quote.logit for quote in scored}, _owed_to_passages(evidence)
     for (first, second), text, logit in zip(pairs, texts, scorer.score_sentences(question, texts), strict=True):
         adds = is_scored(logit) and logit > max(0.0, whole[first][1] + ADDED_BY_HOP)
         if adds and not of_another_occasion(question, text):
             for quote in (first, second):
-                logits[quote] = max(logits.get(quote, 0.0), float(logit))
+                logits[quote] = max(logits.get(quote, -math.inf), float(logit) + owed[first.n])
     return [replace(quote, logit=logit) for quote, logit in logits.items()]
 
 
@@ -138,6 +143,12 @@ def as_answer(quotes: Sequence[Quote]) -> list[str]:
         between = "" if place == 0 else " " if runs_on else NEW_PARAGRAPH
         pieces.append(f"{between}{quote.text} [{quote.n}]")
     return pieces
+
+
+def _owed_to_passages(evidence: Sequence[EvidenceBlock]) -> dict[int, float]:
+    """What is added to the logits of the sentences of each passage, by its number."""
+    logits = {block["n"]: block["document"]["rerank_score"] for block in evidence}
+    return {n: PASSAGE_WEIGHT * logit if is_scored(logit) else 0.0 for n, logit in logits.items()}
 
 
 def _headings(block: EvidenceBlock) -> str:
