@@ -35,6 +35,12 @@ def test_help_lists_what_exists(leadline: Any) -> None:
     assert "4 no answer" in " ".join(done.out.split())
 
 
+def test_the_module_is_the_command() -> None:
+    """`python -m leadline` for where the command isn't on the path."""
+    done = subprocess.run([sys.executable, "-m", "leadline", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("leadline ")
+
+
 @pytest.mark.parametrize("group", [(), ("eval",), ("models",)])
 def test_what_a_command_does_is_listed_whole(leadline: Any, group: tuple[str, ...]) -> None:
     """In the list of commands no sentence is cut off."""
