@@ -77,3 +77,37 @@ def test_who_else_may_ask_is_named_one_by_one(monkeypatch: pytest.MonkeyPatch, n
     monkeypatch.setenv(f"LEADLINE_{name}", value)
     with pytest.raises(ConfigError, match=name.lower()):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("LEADLINE_CHUNKTOKENS", "LEADLINE_CHUNK_TOKENS"),
+        ("LEADLINE_TOP_K", "LEADLINE_RUN__TOP_K"),
+        ("LEADLINE_RUN__RERANK_TOPK", "run.rerank_top_k"),
+        ("LEADLINE_RUN__BUDGETS__SECOND", "run.budgets.seconds"),
+    ],
+)
+def test_what_was_meant_is_named(monkeypatch: pytest.MonkeyPatch, wrong: str, meant: str) -> None:
+    """The nearest setting, those of a run and its budgets among them, and no list that it would be lost in."""
+    monkeypatch.setenv(wrong, "3")
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert caught.value.hint == f"Did you mean {meant}?"
+
+
+def test_a_name_like_no_other_gets_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All there are, as they are written there."""
+    monkeypatch.setenv("LEADLINE_QQQ", "3")
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert "Did you mean" not in caught.value.hint
+    assert {"LEADLINE_PORT,", "LEADLINE_RUN__TOP_K,", "LEADLINE_RUN__BUDGETS__TOKENS,"} <= {*caught.value.hint.split()}
+
+
+def test_a_bad_value_of_a_right_name_gets_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong is the value."""
+    monkeypatch.setenv("LEADLINE_CHUNK_TOKENS", "3")
+    with pytest.raises(ConfigError, match="chunk_tokens: .* 32") as caught:
+        load_settings()
+    assert caught.value.hint == ""

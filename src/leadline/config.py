@@ -7,6 +7,8 @@ Knows every setting, its bounds and where it may come from: keyword, `LEADLINE_â
 import json
 import os
 import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +29,7 @@ Consent = Literal["ask", "yes", "no"]
 COLLECTION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 MAX_QUESTION_CHARS = 20_000
 ENV_PREFIX = "LEADLINE_"
+NEAR = 0.7  # how alike a name is to one that is meant by it, of 1
 # Read by the tests and the Makefile, not settings of the application.
 ENV_NOT_SETTINGS = frozenset({"LEADLINE_SHARED", "LEADLINE_CRASH_ROUNDS"})
 
@@ -204,7 +207,8 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        raise ConfigError(_explain(error), hint=f"Allowed settings: {', '.join(Settings.model_fields)}.") from None
+        unknown = [_dotted(e["loc"]) for e in error.errors(include_url=False) if e["type"] == "extra_forbidden"]
+        raise ConfigError(_explain(error), hint=_meant(unknown)) from None
     except ValueError as error:  # a .env or TOML file that can't be parsed
         raise ConfigError(f"The settings can't be read: {error}.") from None
 
@@ -219,10 +223,51 @@ def _refuse_unknown_environment() -> None:
     if unknown:
         raise ConfigError(
             f"Unknown setting in the environment: {', '.join(sorted(unknown))}.",
-            hint=f"Allowed: {', '.join(sorted(known))}.",
+            hint=_meant([name[len(ENV_PREFIX) :].lower().replace("__", ".") for name in sorted(unknown)], _variable),
         )
 
 
+def setting_names() -> list[str]:
+    """Every setting as `leadline.toml` has it, those of `run` and its budgets with what they are part of."""
+    return _names_in(Settings, "")
+
+
+def _names_in(model: type[BaseModel], before: str) -> list[str]:
+    names = []
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            names += _names_in(kind, f"{before}{name}.")
+        else:
+            names.append(before + name)
+    return names
+
+
+def _variable(name: str) -> str:
+    return f"{ENV_PREFIX}{name.replace('.', '__')}".upper()
+
+
+def _meant(unknown: Sequence[str], written: Callable[[str], str] = str) -> str:
+    """What may be meant by names that there are not, `written` as those were; where nothing is near one, all there are.
+
+    Empty where there are no such names.
+    """
+    known = setting_names()
+    near = [get_close_matches(name, known, n=1, cutoff=NEAR) for name in unknown]
+    guesses = ", ".join(written(found[0]) for found in near if found)
+    every = "" if all(near) else f"Allowed: {', '.join(map(written, sorted(known)))}."
+    return f"{f'Did you mean {guesses}?' if guesses else ''} {every}".strip()
+
+
+def _dotted(place: Sequence[int | str]) -> str:
+    """A setting as `leadline.toml` has it, also where `.env` has it with its prefix."""
+    return ".".join(str(part) for part in place).removeprefix(ENV_PREFIX.lower())
+
+
 def _explain(error: ValidationError) -> str:
-    problems = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
+    problems = []
+    for each in error.errors(include_url=False):
+        unknown = each["type"] == "extra_forbidden"
+        said = "there is no such setting" if unknown else each["msg"].removeprefix("Value error, ")
+        problems.append(f"{_dotted(each['loc'])}: {said}")
     return f"Bad settings: {'; '.join(problems)}."
