@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType, UnionType
@@ -155,3 +156,11 @@ def anchors(page: Path) -> set[str]:
     """The headings of a page, as its links name them."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_extra_is_listed() -> None:
+    """The extras on the page are those of the package."""
+    rows = (DOCS / "settings.md").read_text(encoding="utf-8").split("## Extras")[1].splitlines()
+    listed = {extra for row in rows if row.startswith("| ") for extra in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert listed == project["optional-dependencies"].keys()
