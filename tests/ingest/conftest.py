@@ -1,7 +1,7 @@
 """What the tests of ingest share: the shipped tokenizer and files made on the spot."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from docx import Document
@@ -49,7 +49,8 @@ def build_pdf(pages: Sequence[str], *, raw: bool = False) -> bytes:
     for i, stream in enumerate(streams):
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {5 + 2 * i} 0 R"
-            " /Resources << /Font << /F1 3 0 R >> >> >>"
+            " /Resources << /Font << /F1 3 0 R /F2 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold"
+            " /Encoding /WinAnsiEncoding >> >> >> >>"
         )
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
     body, offsets = b"%PDF-1.4\n", []
@@ -60,6 +61,24 @@ def build_pdf(pages: Sequence[str], *, raw: bool = False) -> bytes:
     end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
     end += f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
     return body + end.encode("latin-1")
+
+
+Cell = tuple[float, float, str]
+
+
+def drawn(cells: Iterable[Cell], *, font: str = "F1", size: float = 10) -> str:
+    """A content stream that shows each text at its place (x, y), lines within it 12 points apart."""
+    return " ".join(
+        f"BT /{font} {size} Tf 12 TL {x} {y} Td {' T* '.join(f'({line}) Tj' for line in text.splitlines())} ET"
+        for x, y, text in cells
+    )
+
+
+def grid(xs: Sequence[float], ys: Sequence[float]) -> str:
+    """A content stream that draws lines down at each x and across at each y."""
+    down = (f"{x} {ys[0]} m {x} {ys[-1]} l S" for x in xs)
+    across = (f"{xs[0]} {y} m {xs[-1]} {y} l S" for y in ys)
+    return " ".join([*down, *across])
 
 
 def shown(text: str) -> str:

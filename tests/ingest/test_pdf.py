@@ -119,6 +119,20 @@ def test_large_letters_are_headings_and_running_heads_come_once(make_pdf: PdfMak
     assert any("2 repetitions" in note for note in extracted.notes)
 
 
+def test_a_title_in_the_letters_of_the_sections_stays_above_them(make_pdf: PdfMaker) -> None:
+    """A numbered section right below the title is a heading of its own, and the title is known on later pages too."""
+    large = "BT /F1 18 Tf 22 TL 72 {} Td {} ET "
+    title = "(KX-400 Deck Oven for the) Tj T* (Trade: Manual) Tj T* (1 Technical data) Tj"
+    text = "BT /F1 10 Tf 12 TL 72 600 Td " + " T* ".join(f"(Line {i} of the text here.) Tj" for i in range(9)) + " ET"
+    extracted = load_pdf(
+        make_pdf([large.format(750, title) + text, large.format(750, "(2 Warranty) Tj") + text], raw=True), Limits()
+    )
+
+    name = "KX-400 Deck Oven for the Trade: Manual"
+    assert [block.headings for block in extracted.blocks if block.kind == "heading"] == [(), (name,), (name,)]
+    assert extracted.blocks[-1].headings == (name, "2 Warranty")
+
+
 def test_words_broken_at_a_line_end_are_joined(make_pdf: PdfMaker) -> None:
     """The hyphen goes, unless the page has the word with it."""
     text = "The anemo-\nmeter measures the wind on the self-\nlocking mast, as all self-locking masts have one"

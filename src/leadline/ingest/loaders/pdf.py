@@ -7,7 +7,7 @@ paragraphs again that of `pdf_layout`. Runs no OCR: a scanned page is named in t
 import io
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pypdf import PageObject, PasswordType, PdfReader
 from pypdf.errors import DependencyError, PyPdfError
@@ -15,16 +15,25 @@ from pypdf.errors import DependencyError, PyPdfError
 from leadline.drafts import FieldValue
 from leadline.errors import EmptyFile, FileTooLarge, UnreadableFile
 from leadline.ingest.extracted import Extracted, Limits, TextBuilder, check_chars
+from leadline.ingest.loaders import pdf_fragments as fragments
 from leadline.ingest.loaders.pdf_hidden import without_hidden
-from leadline.ingest.loaders.pdf_layout import Line, heading_sizes, lines_of, pieces_of, without_running_heads
+from leadline.ingest.loaders.pdf_layout import (
+    Line,
+    heading_sizes,
+    lines_of,
+    pieces_of,
+    title_among,
+    without_running_heads,
+)
+from leadline.ingest.loaders.pdf_rows import with_names
+from leadline.ingest.loaders.pdf_rules import Rules, rules_of
+from leadline.ingest.loaders.pdf_table import Table, find_tables
 from leadline.ingest.text import clean
 
 # pypdf reports each oddity of a file through logging; what matters is in the notes.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
-_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _NO_TITLE = {"", "(anonymous)", "untitled", "(untitled)"}
-Matrix = Sequence[float]
 # What pypdf raises on a damaged file besides its own errors: it indexes and converts whatever stands there.
 DAMAGE = (
     PyPdfError,
@@ -48,9 +57,9 @@ def load_pdf(data: bytes, limits: Limits) -> Extracted:
     reader = _open(data)
     total = _page_count(reader, limits)
     report, pages = _Report(), list[list[Line]]()
-    length = 0
+    length, widths = 0, fragments.Widths()
     for number in range(1, total + 1):
-        pages.append(_page_lines(reader, number, report))
+        pages.append(_page_lines(reader, number, widths, report))
         length += sum(len(line.text) for line in pages[-1])
         check_chars(length, limits)
     builder = _build(pages, limits, report)
@@ -67,12 +76,13 @@ def _build(pages: list[list[Line]], limits: Limits, report: "_Report") -> TextBu
     builder = TextBuilder(limits)
     pages, report.running = without_running_heads(pages)
     levels = heading_sizes(pages)
-    for number, lines in enumerate(pages, 1):
-        for piece in pieces_of(lines, levels):
-            if piece.level:
-                builder.add_heading(piece.level, piece.text, page=number)
-            else:
-                builder.add("list_item" if piece.is_item else "paragraph", piece.text, page=number)
+    pieces = [(number, each) for number, lines in enumerate(with_names(pages), 1) for each in pieces_of(lines, levels)]
+    title = title_among([piece for _, piece in pieces])
+    for number, piece in pieces:
+        if piece.level:
+            builder.add_heading(0 if piece is title else piece.level, piece.text, page=number)
+        else:
+            builder.add(piece.kind, piece.text, page=number)
     return builder
 
 
@@ -146,34 +156,62 @@ def _page_count(reader: PdfReader, limits: Limits) -> int:
     return total
 
 
-def _page_lines(reader: PdfReader, number: int, report: _Report) -> list[Line]:
+def _page_lines(reader: PdfReader, number: int, widths: fragments.Widths, report: _Report) -> list[Line]:
     """The visible lines of a page, or none where it is damaged or rubbish; `report` says so."""
-    fragments: list[tuple[str, float]] = []
-
-    def visit(text: str, transform: Matrix, text_matrix: Matrix, _font: object, size: float) -> None:
-        height = abs(float(size) * _stretch(transform) * _stretch(text_matrix))
-        fragments.append((text, round(height, 1)))
-
     try:
         page: PageObject = reader.pages[number - 1]
         hidden = without_hidden(page, reader)
-        page.extract_text(visitor_text=visit)
+        found = _extracted(page, widths)
     except DAMAGE:
         report.broken.append(number)
         return []
     if hidden:
         report.hidden.append(number)
-    if is_garbled("".join(text for text, _ in fragments)):
+    if is_garbled(found.text):
         report.garbled.append(number)
         return []
-    visible = [(clean(text.translate(_LIGATURES)), size) for text, size in fragments]
+    visible = [(fragments.cleaned(text), size) for text, size in found.sized()]
     report.removed.update(note for (_, notes), _ in visible for note in notes)
-    return lines_of([(text, size) for (text, _), size in visible])
+    return _with_tables(page, found, [(text, size) for (text, _), size in visible])
 
 
-def _stretch(matrix: Matrix) -> float:
-    """How much a transformation stretches heights: the length of its second row."""
-    return abs(complex(float(matrix[2]), float(matrix[3])))
+def _extracted(page: PageObject, widths: fragments.Widths) -> fragments.Collector:
+    whole = fragments.part_lines(page)
+    found = fragments.Collector(widths)
+    page.extract_text(visitor_text=found.visit)
+    if whole is not None and fragments.is_right_to_left(found.text):
+        fragments.put_back(page, whole)
+        found = fragments.Collector(widths)
+        page.extract_text(visitor_text=found.visit)
+    return found
+
+
+def _with_tables(page: PageObject, found: fragments.Collector, texts: list[tuple[str, float]]) -> list[Line]:
+    """The lines of a page, with each row of a table as one."""
+    lines = list[Line]()
+    done = 0
+    for table in _tables(page, found, texts):
+        lines += [*lines_of(texts[done : table.first]), *table.rows]
+        done = table.last + 1
+    return lines + lines_of(texts[done:])
+
+
+def _tables(page: PageObject, found: fragments.Collector, texts: list[tuple[str, float]]) -> list[Table]:
+    """None where the page is so damaged that its pieces have no places."""
+    try:
+        if not found.has_neighbours() or fragments.is_right_to_left(found.text):
+            return []
+        placed = found.fragments(texts)
+    except DAMAGE:
+        return []
+    return find_tables(placed, lambda: _rules(page))
+
+
+def _rules(page: PageObject) -> Rules:
+    try:
+        return rules_of(page)
+    except DAMAGE:
+        return Rules((), ())
 
 
 def is_garbled(text: str) -> bool:

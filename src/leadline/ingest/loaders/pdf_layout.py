@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import Literal
 
 FULL_LINE = 0.8
 """A line at least this long, as a share of the page's long lines, goes on in the next one."""
@@ -22,8 +23,24 @@ MIN_RUNNING_PAGES, RUNNING_SHARE = 3, 0.6
 
 _ITEM = re.compile(r"[-*•‣▪–—·◦]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s")
 _STOP = (".", "!", "?", ":", ";", "。", "！", "？")
-_WORD = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]{2,})*")
+WORD = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]{2,})*")
+_NUMBERED = re.compile(
+    r"(?:(?:chapter|section|part|kapitel|teil)\s+|§\s?)?(\d{1,2}(?:\.\d{1,2})*|[IVX]+|[A-Z])[.):]?\s+\w", re.I
+)
+_FIRST_NUMBERS = {"0", "1", "1.1", "I", "A"}
 _BROKEN = re.compile(r"[^\W\d_]{2,}-$")
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A row of a table, the page's `table`th: one text a column (empty where there is none), the fonts they begin in,
+    and the columns as (left, right) in points. `headed` says that the lines drawn speak for a row of names."""
+
+    texts: tuple[str, ...]
+    fonts: tuple[str, ...]
+    columns: tuple[tuple[float, float], ...]
+    table: int
+    headed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +49,16 @@ class Line:
 
     text: str
     size: float
+    cells: Cells | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A paragraph or list item; a heading where `level` is above 0 (1 = outermost)."""
+    """A paragraph, list item or table row; a heading where `level` is above 0 (1 = outermost)."""
 
     text: str
     level: int = 0
-    is_item: bool = False
+    kind: Literal["paragraph", "list_item", "row"] = "paragraph"
 
 
 def lines_of(fragments: Sequence[tuple[str, float]]) -> list[Line]:
@@ -126,15 +144,15 @@ def _sizes_above_text(pages: Sequence[list[Line]], body: float) -> set[float]:
 
 
 def pieces_of(page: Sequence[Line], levels: dict[float, int]) -> Iterator[Piece]:
-    """Headings, paragraphs and list items of a page; lines that go on are joined, words broken at a line end too."""
-    lengths = sorted(len(line.text) for line in page if line.text)
+    """The pieces of a page in order; lines that go on are joined, words broken at a line end too."""
+    lengths = sorted(len(line.text) for line in page if line.text and not line.cells)
     full = FULL_LINE * lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
-    known = {word.casefold() for line in page for word in _WORD.findall(line.text)}
+    known = {word.casefold() for line in page for word in WORD.findall(line.text)}
     for group, level in _groups(page, levels, full):
         text = "".join(
             _joined(line.text, following, known) for line, following in zip(group, [*group[1:], None], strict=True)
         )
-        yield Piece(text, level, bool(_ITEM.match(text)))
+        yield Piece(text, level, "row" if group[0].cells else "list_item" if _ITEM.match(text) else "paragraph")
 
 
 def _groups(page: Sequence[Line], levels: dict[float, int], full: float) -> Iterator[tuple[list[Line], int]]:
@@ -143,9 +161,8 @@ def _groups(page: Sequence[Line], levels: dict[float, int], full: float) -> Iter
     level = 0
     for line in page:
         here = _level(line, levels)
-        goes_on = (
-            bool(group and line.text) and here == level and (here > 0 or _goes_on(group[-1].text, line.text, full))
-        )
+        goes_on = bool(group and line.text) and here == level and not line.cells and not group[-1].cells
+        goes_on = goes_on and (not _opens(group, line) if here else _goes_on(group[-1].text, line.text, full))
         if group and not goes_on:
             yield group, level
             group = []
@@ -156,7 +173,26 @@ def _groups(page: Sequence[Line], levels: dict[float, int], full: float) -> Iter
         yield group, level
 
 
+def title_among(pieces: Sequence[Piece]) -> Piece | None:
+    """The first heading, where it is the document's title in the letters of its sections: the next one is the first of
+    the numbered sections, and it isn't numbered itself."""
+    headings = [piece for piece in pieces if piece.level]
+    if len(headings) < 2 or headings[0].level != headings[1].level or _NUMBERED.match(headings[0].text):
+        return None
+    number = _NUMBERED.match(headings[1].text)
+    return headings[0] if number and number[1] in _FIRST_NUMBERS else None
+
+
+def _opens(heading: Sequence[Line], line: Line) -> bool:
+    """Whether a line in the letters of the heading above it is a heading of its own: a numbered one, the first of all
+    (below a title) or below another numbered one."""
+    number = _NUMBERED.match(line.text)
+    return number is not None and (number[1] in _FIRST_NUMBERS or _NUMBERED.match(heading[0].text) is not None)
+
+
 def _level(line: Line, levels: dict[float, int]) -> int:
+    if line.cells:
+        return 0
     letters = sum(map(str.isalpha, line.text))
     titled = letters >= 2 and 2 * letters >= len(line.text.replace(" ", "")) and not line.text.endswith((".", ",", ";"))
     return levels.get(line.size, 0) if titled and len(line.text) <= MAX_HEADING else 0
@@ -175,9 +211,15 @@ def _joined(line: str, following: Line | None, known: set[str]) -> str:
     """
     if following is None:
         return line
+    joined = without_hyphen(line, following.text, known)
+    return f"{line}\n" if joined.endswith(" ") and line.endswith(_STOP) else joined
+
+
+def without_hyphen(line: str, following: str, known: set[str]) -> str:
+    """A line as it stands before the one it goes on in: with a blank, or without the hyphen of a broken word."""
     broken = _BROKEN.search(line[-MAX_HEADING:])
-    if broken and following.text[0].islower():
-        head, tail = broken[0][:-1], (_WORD.match(following.text) or [""])[0]
+    if broken and following[0].islower():
+        head, tail = broken[0][:-1], (WORD.match(following) or [""])[0]
         hyphenated = f"{head}-{tail}".casefold() in known and (head + tail).casefold() not in known
         return line if hyphenated else line[:-1]
-    return f"{line}\n" if line.endswith(_STOP) else f"{line} "
+    return f"{line} "
