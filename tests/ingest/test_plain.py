@@ -1,5 +1,7 @@
 """Plain text."""
 
+import pytest
+
 from leadline.ingest.extracted import Limits
 from leadline.ingest.loaders.plain import load_lines, load_plain
 
@@ -35,3 +37,51 @@ def test_source_code_has_no_headings() -> None:
     extracted = load_lines(b"# Setup\n-------\nx = 1\n", Limits())
 
     assert [block.kind for block in extracted.blocks] == ["code"]
+
+
+MINUTES = """Minutes of May
+
+1. Oven
+The second deck oven broke down again, and a repair would cost 7,800 EUR.
+
+2. Prices
+
+Flour has become dearer.
+
+2.1 Bread
+
+Twenty cents more from July.
+
+3. Shop
+
+Postponed.
+"""
+
+
+def test_numbered_lines_above_text_are_headings() -> None:
+    """Right above their text or apart from it; a deeper number lies under the one before."""
+    extracted = load_plain(MINUTES.encode(), Limits())
+
+    assert [(MINUTES[b.start : b.end], b.headings) for b in extracted.blocks if b.kind == "heading"] == [
+        ("1. Oven", ()),
+        ("2. Prices", ()),
+        ("2.1 Bread", ("2. Prices",)),
+        ("3. Shop", ()),
+    ]
+    assert extracted.blocks[-1].headings == ("3. Shop",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. Milk\n2. Bread\n3. Eggs\n",
+        "1. Milk\n\n2. Bread\n\n3. Eggs\n",
+        "1. Open the lid\nand wait.\n\n2. Close the lid\nand go.\n",
+        "1. Open the lid.\n\nIt is hot.\n\n2. Close the lid.\n\nIt is done.\n",
+        "3 May 2024\n\nHello there.\n\n7 May 2024\n\nGoodbye.\n",
+        "1. Oven\n\nOne numbered line alone says nothing.\n",
+    ],
+)
+def test_lists_and_dates_are_no_headings(text: str) -> None:
+    """Items follow each other, end like sentences or don't count on from 1."""
+    assert all(block.kind == "paragraph" for block in load_plain(text.encode(), Limits()).blocks)
