@@ -31,7 +31,9 @@ LeadlineError
 │   ├── ChatFailed         the LLM gave an error; `retryable` says whether another try may help
 │   │   └── ContextTooLong  the prompt is longer than the LLM can take
 │   └── ChatInterrupted    the LLM's stream broke before its finish reason
-├── QuestionTooLong        a question is longer than one is; names the limit
+├── QuestionRefused        what was asked can't be a question
+│   ├── QuestionEmpty      there is nothing in it
+│   └── QuestionTooLong    it is longer than one is; names the limit
 ├── RecordError            what should be the record of an answer is something else, or damaged
 ├── DatasetError           a folder of judged questions can't be read, or its files don't fit together
 ├── WebUnavailable         the web search failed
@@ -243,10 +245,21 @@ class ChatInterrupted(ModelError):
         self.usage = usage
 
 
-class QuestionTooLong(LeadlineError):
-    """A question has more characters than one may have."""
+class QuestionRefused(LeadlineError):
+    """What was asked can't be a question."""
 
     code = "question"
+
+
+class QuestionEmpty(QuestionRefused):
+    """There is nothing in a question but white space. It is told in the same words everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing is asked: the question is empty.", hint="Write what you want to know.")
+
+
+class QuestionTooLong(QuestionRefused):
+    """A question has more characters than one may have."""
 
 
 class RecordError(LeadlineError):

@@ -105,7 +105,7 @@ def test_the_default_collection_is_no_way_in(guarded: Guarded) -> None:
             ben.post("/documents?collection=default", files={"files": ("x.txt", "y")}),
         ):
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_unknown")
-            assert answer.json()["error"]["hint"] == ""
+            assert answer.json()["error"]["hint"] == "GET /collections lists those that you may ask."
         unnamed = (ben.post("/chat", json=question), ben.get("/documents"), ben.get("/jobs"))
         assert not [answer for answer in unnamed if "tide-gauge-manual" in answer.text or "11.4 volts" in answer.text]
 

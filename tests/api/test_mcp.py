@@ -102,7 +102,7 @@ async def test_errors_of_arguments_are_short_and_in_our_words(tmp_path: Path) ->
     async with served(tmp_path / "data", allow_write=True) as client:
         wrong: list[tuple[str, dict[str, Any], str]] = [
             ("ask", {"question": secret}, "'question' can have at most 20000 characters. It"),
-            ("ask", {"question": ""}, "'question' has to have at least 1 character(s). It"),
+            ("ask", {"question": ""}, "Nothing is asked: the question is empty. Write"),
             ("ask", {"question": ["swordfish"]}, "'question' has to be a text. It"),
             ("search", {}, "'query' is missing. It"),
             ("search", {"query": "x", "top_k": 51}, "'top_k' can be at most 50. It"),

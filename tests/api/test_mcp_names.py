@@ -61,4 +61,4 @@ async def test_a_question_without_words_is_none(tmp_path: Path) -> None:
     async with agent_at(tmp_path) as agent:
         for tool, argument in (("ask", "question"), ("search", "query")):
             for blank in ("", "  \n"):
-                assert f"'{argument}' has to have at least 1" in await fault(agent, tool, **{argument: blank})
+                assert "Nothing is asked" in await fault(agent, tool, **{argument: blank})

@@ -169,7 +169,7 @@ async def test_a_long_conversation_is_bounded(quoting: AsyncOpenAI) -> None:
         ({"logprobs": True}, "logprobs"),
         ({"messages": []}, "messages"),
         ({"messages": [*ASKED, {"role": "assistant", "content": "32"}]}, "last message"),
-        ({"messages": [{"role": "user", "content": "  "}]}, "last message"),
+        ({"messages": [{"role": "user", "content": "  "}]}, "Nothing is asked"),
         ({"messages": [{"role": "user", "content": "x" * 20_001}]}, "20,001"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "type"),
         ({"extra_body": {"leadline": {"wbe": "never"}}}, "wbe"),
@@ -181,7 +181,7 @@ async def test_what_cannot_be_done_is_refused_by_name(quoting: AsyncOpenAI, give
     for stream in (True, False):
         with pytest.raises(openai.BadRequestError) as refused:
             await quoting.chat.completions.create(**{"model": "leadline", "messages": ASKED, "stream": stream, **given})
-        assert refused.value.code in ("invalid_request", "config")
+        assert refused.value.code in ("invalid_request", "config", "question")
         assert named in refused.value.message
         assert set(refused.value.body) == {"code", "message", "hint"}  # type: ignore[call-overload]
 

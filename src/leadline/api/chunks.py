@@ -48,7 +48,8 @@ async def find_chunk(library: Library, who: Caller, chunk_id: str) -> Chunk:
         return _of_document(found, found.text)
     page = await find_web_passage(library, chunk_id) if found is None else None
     if page is None:
-        raise PassageUnknown(f"There is no passage {chunk_id}.")
+        hint = "Take the chunk_id of a new search or answer: that of a document which was replaced or removed is gone."
+        raise PassageUnknown(f"There is no passage {chunk_id}.", hint=hint)
     return _of_web(page)
 
 

@@ -208,7 +208,7 @@ async def _seen(request: Request, who: Caller, doc_id: str) -> DocumentView:
     """The document, if it is there for this caller. Raises DocumentUnknown."""
     view = await find_document_by_id(request.app.state.leadline.library, doc_id)
     if view is None or not who.sees(view.collection):
-        raise DocumentUnknown(f"There is no document {doc_id}.")
+        raise DocumentUnknown(f"There is no document {doc_id}.", hint="GET /documents lists what is there.")
     return view
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field
 
 from leadline import __version__
 from leadline.api.access import Caller
@@ -21,7 +21,7 @@ from leadline.api.chunks import Chunk, find_chunk
 from leadline.api.mcp_arguments import strict_tool
 from leadline.api.mcp_writing import CollectionName, WritingTools
 from leadline.api.openai_wire import failure
-from leadline.config import MAX_QUESTION_CHARS
+from leadline.api.schemas import Question
 from leadline.errors import CollectionUnknown, LeadlineError
 from leadline.events import FinalEvent, StepEvent
 from leadline.graph.run import App
@@ -39,8 +39,6 @@ INSTRUCTIONS: Final = (
 READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ASKS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=True)  # the web, where the settings allow it
 ADDS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-
-Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
 
 
 class FoundPassage(BaseModel):

@@ -15,6 +15,8 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetad
 from mcp.types import ToolAnnotations
 from pydantic import ValidationError
 
+from leadline.errors import QuestionRefused
+
 MAX_NAMED: Final = 5  # problems in one message
 MAX_NAME_CHARS: Final = 60
 # Pydantic's name of what is wrong → our words, with what it says of the bounds. Never the value: it can be a text.
@@ -42,6 +44,8 @@ class StrictTool(Tool):
             self.fn_metadata.arg_model.model_validate(arguments)
         except ValidationError as error:
             raise ToolError(_what_is_wrong(error, [*self.fn_metadata.arg_model.model_fields])) from None
+        except QuestionRefused as error:
+            raise ToolError(str(error)) from None
         return await super().run(arguments, context, convert_result)
 
 

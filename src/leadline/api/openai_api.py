@@ -20,8 +20,9 @@ from leadline.api.openai_schemas import MODEL, CompletionRequest, collection_of
 from leadline.api.openai_wire import INTERRUPTED, Reply, failure
 from leadline.api.problems import problem, status_of_code, what_is_wrong
 from leadline.api.sse import HEADERS, begin_stream
-from leadline.errors import ConfigError
+from leadline.errors import ConfigError, QuestionRefused
 from leadline.graph.run import App
+from leadline.knowledge.lookup import refuse_unknown_fields
 
 MAX_NAME = 200
 BAD_REQUEST, NOT_FOUND, BAD_GATEWAY = 400, 404, 502
@@ -38,7 +39,7 @@ class _Route(APIRoute):
                 return await handle(request)
             except RequestValidationError as error:
                 return _refused(what_is_wrong(error))
-            except ConfigError as error:  # an LLM that isn't offered
+            except (ConfigError, QuestionRefused) as error:  # an LLM that isn't offered, or nothing is asked
                 return problem(BAD_REQUEST, error.code, error.message, error.hint)
 
         return handler
@@ -73,6 +74,7 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
         return _refused(reason)
     collection = await known_collection(request, who, collection_of(asked.model))
     context = asked.leadline.context(app.settings, collection)
+    await refuse_unknown_fields(app.library, context.collection, context.filters)
     reply = Reply(asked.model, str(request.base_url), bool(context.llm), asked.usage_wanted)
     clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:

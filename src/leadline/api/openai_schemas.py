@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from leadline.api.schemas import Choices, unbroken
 from leadline.config import MAX_QUESTION_CHARS
+from leadline.errors import QuestionEmpty
 
 MODEL: Final = "leadline"
 # Of a longer conversation the end is what a follow-up leans on.
@@ -74,14 +75,16 @@ class CompletionRequest(BaseModel):
     leadline: Choices = Field(default_factory=Choices, description="What a run of Leadline may be told beside.")
 
     def why_not(self) -> str:
-        """What keeps this request from being answered; empty where nothing does."""
+        """What keeps this request from being answered; empty where nothing does. Raises QuestionEmpty."""
         given = self.model_extra or {}
         named = {name: given[name] for name in _REFUSED if given.get(name) is not None}
         refused = [name for name, value in named.items() if not _REFUSED[name](value)]
         if refused:
             return f"Not supported: {', '.join(refused)}. This server answers in text, once, from documents."
-        if self.messages[-1].role != "user" or not self.question:
+        if self.messages[-1].role != "user":
             return "The last message must be the user's, with a question in it."
+        if not self.question:
+            raise QuestionEmpty
         if len(self.question) > MAX_QUESTION_CHARS:
             return f"The question has {len(self.question):,} characters; it may have {MAX_QUESTION_CHARS:,}."
         return ""

@@ -26,6 +26,7 @@ from leadline.errors import (
     LeaseHeld,
     ModelUnavailable,
     NotThere,
+    QuestionRefused,
     StoreBusy,
     ThreadBusy,
     ThreadElsewhere,
@@ -48,6 +49,7 @@ STATUSES: tuple[tuple[type[LeadlineError], int], ...] = (
     (ThreadElsewhere, 409),
     (ThreadUnknown, 404),
     (ConfigError, 422),
+    (QuestionRefused, 422),
     (LeaseHeld, 503),
     (StoreBusy, 503),
     (ModelUnavailable, 503),
@@ -56,6 +58,9 @@ CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 408: "
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 # What pydantic calls the kinds that a value may be of: no names of a client's.
 _KIND = re.compile(r"constrained-str|(?:function-\w+|list|dict)\[.*\]")
+# What it says where an object was to come and a text did.
+_NO_OBJECT = ("model_attributes_type", "model_type", "dict_type")
+COLLECTIONS = "GET /collections lists those that you may ask."
 MAX_PROBLEMS = 10
 MAX_PROBLEM_CHARS = 200
 
@@ -135,25 +140,43 @@ class Faults:
 async def _known(request: Request, error: LeadlineError) -> JSONResponse:
     message, hint = error.message, error.hint
     who = caller_of(request.scope)
-    if who.collections is not None and isinstance(error, CollectionUnknown):
-        hint = ""  # it names the collections of others
+    if isinstance(error, CollectionUnknown) and (who.collections is not None or not hint):
+        hint = COLLECTIONS  # its own names the collections of others
     if who.collections is not None and isinstance(error, ThreadElsewhere):  # so does all of this one
         message, hint = "This conversation is about another collection.", "Begin another conversation."
     told = Cleaning(who, request.app.state.settings.data_dir).text
     return problem(status_of(error), error.code, told(message), told(hint))
 
 
-async def _invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    wrong = "" if _is_json(request) else _no_json(error)
+    if wrong:
+        return problem(422, "invalid_request", wrong, "Send the header Content-Type: application/json.")
     return problem(422, "invalid_request", what_is_wrong(error), "The allowed fields are in /openapi.json.")
+
+
+def _is_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind.startswith("application/") and kind.endswith(("/json", "+json"))
+
+
+def _no_json(error: RequestValidationError) -> str:
+    """What is wrong with a body that was not read as JSON for want of its header; empty where that isn't it."""
+    unread = any(e["loc"] == ("body",) and e["type"] in _NO_OBJECT for e in error.errors())
+    return "body: it was not read as JSON, since the header Content-Type doesn't say that it is." if unread else ""
 
 
 def what_is_wrong(error: RequestValidationError) -> str:
     """Each field that is wrong and why, in one sentence of bounded length."""
     # A query that may be left out may be None inside, which no client can say.
     told = [e for e in error.errors() if (e["loc"][0], e["type"]) != ("query", "none_required")]
-    found = [f"{_place(e['loc'])}: {e['msg'].removeprefix('Value error, ')}"[:MAX_PROBLEM_CHARS] for e in told]
+    found = [f"{_place(e['loc'])}: {_words(e['type'], e['msg'])}"[:MAX_PROBLEM_CHARS] for e in told]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
     return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
+
+
+def _words(kind: str, message: str) -> str:
+    return "there is no such field" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
 
 
 def _place(loc: Sequence[str | int]) -> str:

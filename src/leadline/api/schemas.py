@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, Settings, WebPolicy
-from leadline.errors import ConfigError
+from leadline.errors import ConfigError, QuestionEmpty
 from leadline.stores import filters
 
 T = TypeVar("T")
@@ -21,6 +21,21 @@ def unbroken(value: T) -> T:
     except UnicodeEncodeError:
         raise ValueError("half of a surrogate pair is no character") from None
     return value
+
+
+def asked(question: str) -> str:
+    """The question. Raises QuestionEmpty, which is told in the same words on every surface."""
+    if not question:
+        raise QuestionEmpty
+    return question
+
+
+Question = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_QUESTION_CHARS),
+    AfterValidator(asked),
+    Field(json_schema_extra={"minLength": 1}),
+]
 
 
 class Choices(BaseModel):
@@ -47,7 +62,10 @@ class Choices(BaseModel):
         offered = {*settings.llms, run.llm}
         if self.llm is not None and self.llm not in offered:
             names = ", ".join(sorted(name for name in offered if name)) or "none"
-            raise ConfigError(f"The LLM {self.llm} is not offered here.", hint=f"Offered: {names}.")
+            raise ConfigError(
+                f"The LLM {self.llm} is not offered here.",
+                hint=f"Offered: {names}. The server's LEADLINE_LLMS names more.",
+            )
         chosen = self.model_dump(include={"web", "web_consent", "filters", "llm"}, exclude_none=True)
         # What a server never does by itself it doesn't do at a client's word either.
         if run.web == "never":
@@ -60,7 +78,7 @@ class Choices(BaseModel):
 class ChatRequest(Choices):
     """A question."""
 
-    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
+    question: Question
     thread_id: str | None = Field(None, pattern=THREAD_PATTERN, description="Continues (or begins) a conversation.")
     collection: str | None = Field(None, pattern=COLLECTION_PATTERN)
     stream: bool = Field(True, description="Server-sent events; false: one JSON object at the end.")

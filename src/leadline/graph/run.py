@@ -33,9 +33,11 @@ from leadline.graph.seal import sealed
 from leadline.graph.threads import COLLECTION
 from leadline.graph.watching import RunObserver, watched
 from leadline.knowledge import Library, open_library
-from leadline.nodes.planner import refuse_too_long
+from leadline.knowledge.lookup import refuse_unknown_fields
+from leadline.nodes.planner import refuse_no_question
 from leadline.nodes.web import AskConsent
 from leadline.state import RAGInput, RAGState, Result, merge_unique
+from leadline.stores import filters
 from leadline.telemetry import tracing
 
 log = logging.getLogger(__name__)
@@ -88,7 +90,9 @@ class App:
     ) -> AsyncGenerator[RunEvent, None]:
         async with self.conversations.turn(thread_id, context.collection) as turn:
             try:
-                refuse_too_long(question)  # before the conversation has it
+                refuse_no_question(question)  # before the conversation has it
+                filters.check(context.filters)
+                await refuse_unknown_fields(self.library, context.collection, context.filters)
                 async for event in self._events(_given(history, question), context, turn, thread_id):
                     yield event
             except Exception as error:  # noqa: BLE001 a named degrade point: the run ends with an error result

@@ -7,10 +7,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.errors import StoreError
+from leadline.errors import InvalidFilter, StoreError
 from leadline.knowledge.library import Library
-from leadline.stores.catalog_lookup import PlacedFields, SourceState, all_states, chunks_of, named
+from leadline.stores.base import Where
+from leadline.stores.catalog_lookup import (
+    OUR_FIELDS,
+    PlacedFields,
+    SourceState,
+    all_states,
+    chunks_of,
+    fields_nobody_has,
+    named,
+)
 from leadline.stores.catalog_sources import live_chunks
+from leadline.stores.filters import fields_in
 
 MOST_NAMED = 10  # of several that fit, how many an error lists
 
@@ -47,6 +57,22 @@ async def passages_of(library: Library, doc_id: str) -> list[PlacedFields]:
 async def live_passages(library: Library, collection: str, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """chunk_id → where it is, of those that are live in the collection."""
     return await asyncio.to_thread(live_chunks, library.catalog, collection, list(chunk_ids))
+
+
+async def refuse_unknown_fields(library: Library, collection: str, where: Where | None) -> None:
+    """Raises InvalidFilter where a (checked) filter names a field that no document of the collection has.
+
+    One that some of them have is right: fields differ from document to document. A collection without documents has
+    nothing to compare with.
+    """
+    wanted = fields_in(where)
+    unknown = await asyncio.to_thread(fields_nobody_has, library.catalog, collection, wanted) if wanted else None
+    if unknown:
+        fields = ", ".join(sorted(OUR_FIELDS))
+        raise InvalidFilter(
+            f"No document of the collection {collection} has the field {', '.join(sorted(unknown))}.",
+            hint=f"Every passage has {fields} (page: where the file has pages); a document, what it was put in with.",
+        )
 
 
 def _label(state: SourceState) -> str:

@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from leadline.config import MAX_QUESTION_CHARS, RunContext
-from leadline.errors import ChatFailed, ModelError, QuestionTooLong
+from leadline.errors import ChatFailed, ModelError, QuestionEmpty, QuestionTooLong
 from leadline.nodes.allowance import llm_limits
 from leadline.nodes.asking import OpenChat, ask_for_line, usage_of_failure
 from leadline.nodes.follow_ups import asks_the_same, standalone_by_rule
@@ -55,11 +55,11 @@ async def planner(
     """Writes question, route and the first search, and resets every key of the run.
 
     Answers of earlier turns whose documents are gone are taken out of the conversation first. What is still being
-    indexed is noted now: the run may not find it. Raises QuestionTooLong.
+    indexed is noted now: the run may not find it. Raises QuestionEmpty, QuestionTooLong.
     """
     messages = state.get("messages", [])
     asked = _asked(state)
-    refuse_too_long(asked)
+    refuse_no_question(asked)
     before = _before(messages, asked)
     earlier = await usable(before, state.get("result"), still_there)
     fresh = _fresh_run(earlier)
@@ -88,8 +88,10 @@ async def planner(
     }
 
 
-def refuse_too_long(question: str) -> None:
-    """Raises QuestionTooLong: what has tens of thousands of characters would take longer than any budget to read."""
+def refuse_no_question(question: str) -> None:
+    """Raises QuestionEmpty, or QuestionTooLong: tens of thousands of characters take longer than any budget to read."""
+    if not question.strip():
+        raise QuestionEmpty
     if len(question) > MAX_QUESTION_CHARS:
         raise QuestionTooLong(
             f"The question has {len(question):,} characters; it may have {MAX_QUESTION_CHARS:,}.",

@@ -16,6 +16,9 @@ from leadline.stores.catalog_outbox import filter_fields
 from leadline.stores.catalog_schema import memberships, sources, versions
 from leadline.stores.catalog_sources import MIN_ID_START
 
+# What a filter may test of a chunk of any source; beside it there is what a source was given.
+OUR_FIELDS = frozenset({"chunk_id", "doc_id", "file_name", "file_hash", "source_type", "chunk_index", "page"})
+
 State = Literal["ready", "not_ready", "being_removed"]
 
 
@@ -92,6 +95,29 @@ def chunks_of(catalog: Catalog, doc_id: str) -> list[PlacedFields]:
             PlacedFields(row.chunk_id, row.chunk_index, row.page, {**filter_fields(row), "chunk_id": row.chunk_id})
             for row in connection.execute(query)
         ]
+
+
+def fields_nobody_has(catalog: Catalog, collection: str, wanted: Iterable[str]) -> set[str]:
+    """Those of the fields that no live source of the collection has; none where it has no source.
+
+    Reads sources until each field was seen, which is the first one where all have the same.
+    """
+    missing = set(wanted) - OUR_FIELDS
+    if not missing:
+        return missing
+    query = (
+        select(versions.c.metadata)
+        .join(sources, sources.c.live_version == versions.c.id)
+        .where(sources.c.collection == collection)
+    )
+    seen = False
+    with catalog.read() as connection:
+        for (metadata,) in connection.execute(query):
+            seen = True
+            missing.difference_update(metadata)
+            if not missing:
+                break
+    return missing if seen else set()
 
 
 def _state(row: Row[tuple[object, ...]]) -> SourceState:

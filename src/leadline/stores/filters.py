@@ -75,6 +75,19 @@ def _check(where: Where | None, left: int) -> None:
             _check_field(key, value)
 
 
+def fields_in(where: Where | None) -> set[str]:
+    """The fields that a (checked) filter tests."""
+    found: set[str] = set()
+    for key, value in (where or {}).items():
+        if key == "$not":
+            found |= fields_in(value)
+        elif key in CONNECTIVES:
+            found = found.union(*map(fields_in, value))
+        else:
+            found.add(key)
+    return found
+
+
 def matches(where: Where | None, fields: Mapping[str, FieldValue]) -> bool:
     """Whether `fields` pass the (checked) filter."""
     return all(_holds(key, value, fields) for key, value in (where or {}).items())
