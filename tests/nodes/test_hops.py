@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.nodes.hops import MAX_NAMES, WIDTH, bridge, bridge_names, led_to, missing_terms, next_hop
+from leadline.nodes.hops import MAX_NAMES, WIDTH, bridge, bridge_names, led_to, missing_terms, missing_words, next_hop
 
 QUESTION = "Where was the director of Alpha Station born?"
 FIRST = "Alpha Station is a film of 1994. It was directed by Dana Fox in Riga. The music is by Otto Lind."
@@ -55,6 +55,18 @@ def test_missing_words_are_those_without_a_match(run: Any) -> None:
     """By the stem, headings included: `directed` is a match for `director`'s film, `born` is missing."""
     assert missing_terms(QUESTION, run["context"][0]) >= {"born"}
     assert "alpha" not in missing_terms(QUESTION, run["context"][0])
+
+
+def test_people_are_told_the_words_as_they_asked(passage: Any) -> None:
+    """Not their stems, in the question's order, each once."""
+    best = passage("The KX-400 is made in Riga by Dana Fox.", "k")
+    assert missing_words("How long is the KX-400's longest warranty, and how long is 300 EUR?", best) == [
+        "long",
+        "longest",
+        "warranty",
+        "300",
+        "EUR",
+    ]
 
 
 def test_a_name_leads_where_the_legs_agree(passage: Any) -> None:

@@ -56,6 +56,13 @@ def missing_terms(question: str, passage: Document) -> set[str]:
     return set(_analyzer.query_terms(question)) - _ASKING - set(_analyzer.terms(_whole(passage)))
 
 
+def missing_words(question: str, passage: Document) -> list[str]:
+    """The words of the question, as written, that hold such a term."""
+    missing = missing_terms(question, passage)
+    words = dict.fromkeys(words_of(question))
+    return [word for word in words if not missing.isdisjoint(_analyzer.terms(word))]
+
+
 def bridge_names(question: str, passage: Document) -> list[str]:
     """The names in a passage that neither the question nor the passage's headings have, at most MAX_NAMES.
 

@@ -13,7 +13,7 @@ from leadline.errors import ModelError
 from leadline.events import RetryEvent
 from leadline.nodes.allowance import drafted_before, is_new, llm_limits, wider
 from leadline.nodes.asking import OpenChat, ask_for_line, usage_of_failure
-from leadline.nodes.hops import missing_terms, next_hop
+from leadline.nodes.hops import missing_words, next_hop
 from leadline.nodes.outcome import NEAREST
 from leadline.nodes.progress import degrade, emit, overwrite
 from leadline.nodes.rewriting import query_by_rule
@@ -68,8 +68,8 @@ async def retry(state: RAGState, runtime: Runtime[RunContext], decision: Decisio
 
 def hop_reason(state: RAGState, hop: Pass) -> str:
     """Why a hop is made, for people."""
-    missing = ", ".join(sorted(missing_terms(state["question"], state["context"][0])))
-    return f"The best passage says nothing of {missing}: looking up what it names ({hop['query']})."
+    missing = ", ".join(f'"{word}"' for word in missing_words(state["question"], state["context"][0]))
+    return f"The best passage has no word for {missing}: looking up what it names ({hop['query']})."
 
 
 def _pass(state: RAGState, search: Pass) -> RAGUpdate:
