@@ -1,5 +1,6 @@
 """A command line in this process, and a data folder with the example documents in it."""
 
+import asyncio
 import shutil
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from leadline import load_settings, open_library
 from leadline.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -59,3 +61,15 @@ def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(filled_once: Path, tmp_path: Path) -> Path:
     """A copy of the filled data folder."""
     return shutil.copytree(filled_once, tmp_path / "data")
+
+
+@pytest.fixture
+def nothing_in_it(tmp_path: Path) -> Path:
+    """A data folder whose one collection has no document."""
+
+    async def make() -> None:
+        async with open_library(load_settings(data_dir=tmp_path / "empty")):
+            pass
+
+    asyncio.run(make())
+    return tmp_path / "empty"

@@ -60,11 +60,11 @@ def test_the_trace_shows_each_node(leadline: Any, filled: Path) -> None:
         assert node in shown
 
 
-def test_asking_before_anything_is_there_is_polite(leadline: Any, tmp_path: Path) -> None:
+def test_asking_before_anything_is_there_is_polite(leadline: Any, nothing_in_it: Path) -> None:
     """With no documents a greeting is answered and a question abstained: no traceback, no invention."""
-    greeting = leadline("ask", "hi", "--data-dir", tmp_path / "data")
+    greeting = leadline("ask", "hi", "--data-dir", nothing_in_it)
     assert greeting.code in (0, 4)
-    question = leadline("ask", "What is the vault code?", "--web", "never", "--data-dir", tmp_path / "data")
+    question = leadline("ask", "What is the vault code?", "--web", "never", "--data-dir", nothing_in_it)
     assert question.code == 4
     assert "Traceback" not in greeting.err + question.err
 

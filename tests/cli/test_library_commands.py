@@ -28,9 +28,9 @@ def test_ls_lists_every_document(leadline: Any, filled: Path) -> None:
     assert leadline("ls", "--data-dir", filled, "--collection", "nope").code == 1
 
 
-def test_ls_of_nothing_says_how_to_begin(leadline: Any, tmp_path: Path) -> None:
-    """An empty folder is no error."""
-    done = leadline("ls", "--data-dir", tmp_path / "new")
+def test_ls_of_nothing_says_how_to_begin(leadline: Any, nothing_in_it: Path) -> None:
+    """An empty collection is no error."""
+    done = leadline("ls", "--data-dir", nothing_in_it)
     assert done.code == 0
     assert "leadline ingest" in done.err
 

@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from leadline import __version__
 from leadline.cli.ask import ask
@@ -44,6 +45,19 @@ EXIT_CODES = (
 )
 # Typer has no name for it, only for this child of it.
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
+_PREFIX = "Value error, "  # of the library that checks values, before its own words
+
+
+class _Commands(TyperGroup):
+    """Tells what was typed wrongly in plain words, whatever library noticed it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command that was typed, and all below it. Raises the usage error that it was typed with."""
+        try:
+            return super().invoke(ctx)
+        except _UsageError as error:
+            error.message = error.message.replace(_PREFIX, "")
+            raise
 
 
 def main() -> None:
@@ -66,6 +80,7 @@ def build() -> typer.Typer:
     """The command line with all its commands."""
     app = typer.Typer(
         name="leadline",
+        cls=_Commands,
         help="Put documents in, get cited answers out.",
         epilog=EXIT_CODES,
         add_completion=False,

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from leadline.cli.display import console, plain, print_json, say, short
+from leadline.cli.llm import address_of
 from leadline.events import (
     DegradedEvent,
     EscalateEvent,
@@ -26,6 +27,7 @@ from leadline.events import (
 QUOTE_CHARS = 240
 NAMED = 5  # files that are still being indexed
 TRACED = 8  # candidates in a trace
+HEADING_CHARS = 60  # in a trace
 DOUBTS = {
     "weak_evidence": "Weak evidence: the passages are judged not to answer the question; check them.",
     "unverified": "Not verified: the check of the answer against its sources could not be made.",
@@ -37,15 +39,26 @@ DOUBTS = {
 class RunView:
     """Shows the events of one run as they come. Use as a context manager: the progress line ends with it.
 
-    `as_json`: the result is one JSON document on standard output, nothing else goes there.
+    `as_json`: the result is one JSON document on standard output, nothing else goes there. `llm` and
+    `llm_at`: which LLM is asked, and at which address, where the settings name one.
     """
 
-    def __init__(self, *, trace: bool = False, prompts: bool = False, as_json: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        trace: bool = False,
+        prompts: bool = False,
+        as_json: bool = False,
+        llm: str | None = None,
+        llm_at: str | None = None,
+    ) -> None:
         self.trace = trace
         self.prompts = prompts
         self.as_json = as_json
         self.steps: list[StepEvent] = []
         self.lost: dict[str, str] = {}
+        self._llm = llm
+        self._llm_at = llm_at
         self.streamed = ""
         self._progress = ExitStack()
         self._live = sys.stdout.isatty() and not as_json
@@ -71,9 +84,15 @@ class RunView:
             case RetractEvent():
                 self._withdraw(event.reason)
             case DegradedEvent():
-                self.lost[event.part] = event.reason
+                self.lost[event.part] = self._told(event.reason)
             case _ if note := self._note_on(event):
                 self._note(note)
+
+    def _told(self, reason: str) -> str:
+        """Why a part was lost; where the LLM gave an error, also where it was asked."""
+        if not self._llm_at or not self._llm or not reason.startswith(f"{self._llm} "):
+            return reason
+        return f"{reason.rstrip()} It was asked at {address_of(self._llm_at)} (LEADLINE_LLM_API_BASE)."
 
     def pause(self) -> None:
         """Takes the progress line off the screen for good: somebody is about to be asked there."""
@@ -108,8 +127,16 @@ class RunView:
             self._note(f"(Withdrawn: {reason})")
         self.streamed = ""
 
-    def end(self, result: dict[str, Any], nearest: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Shows the result of the run; `nearest` are the passages to name where there is no answer."""
+    def end(
+        self,
+        result: dict[str, Any],
+        nearest: Sequence[Mapping[str, Any]] = (),
+        headings: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Shows the result of the run; `nearest` are the passages to name where there is no answer.
+
+        `headings` tell the passages of one file apart in the trace, by chunk.
+        """
         self._progress.close()
         if self.as_json:
             print_json(result)
@@ -117,7 +144,7 @@ class RunView:
             self._answer(result)
             show_outcome(result, self.lost, nearest)
         if self.trace:
-            show_trace(self.steps, result)
+            show_trace(self.steps, result, headings or {})
 
     def _answer(self, result: dict[str, Any]) -> None:
         if self.streamed and self.streamed.strip() == result["answer"].strip():
@@ -195,7 +222,9 @@ def show_abstention(result: dict[str, Any], nearest: Sequence[Mapping[str, Any]]
         say(f'    "{short(document["content"], QUOTE_CHARS)}"')
 
 
-def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
+def show_trace(
+    steps: list[StepEvent], result: dict[str, Any], headings: Mapping[str, Sequence[str]] | None = None
+) -> None:
     """Each node's time and what it decided, then the verdict, on standard error."""
     say("\nTrace", style="bold", stderr=True)
     for step in steps:
@@ -205,14 +234,15 @@ def show_trace(steps: list[StepEvent], result: dict[str, Any]) -> None:
         say(f"{head}{ended}{plain(details, one_line=True)}", stderr=True, hang=len(head))
     verdict = result["verdict"]
     say(f"  verdict: evidence {verdict['evidence']}, answer {verdict['grounding']} -> {verdict['action']}", stderr=True)
-    _trace_candidates(result["context"])
+    _trace_candidates(result["context"], headings or {})
 
 
-def _trace_candidates(rows: Sequence[Mapping[str, Any]]) -> None:
+def _trace_candidates(rows: Sequence[Mapping[str, Any]], headings: Mapping[str, Sequence[str]]) -> None:
     """What the writer was to read, best first, and of how many."""
     for row in rows[:TRACED]:
         legs = ", ".join(f"{leg} {found['rank'] + 1}" for leg, found in row["found_by"].items())
-        name = plain(_place(row), one_line=True)
+        under = headings.get(row["chunk_id"], ())
+        name = _place(row) + (f" § {short(under[-1], HEADING_CHARS)}" if under else "")
         why = plain(row["why"], one_line=True)
         head = f"  {score(row['rerank_score']):>10}  "
         say(f"{head}{name} ({legs}): {why}", stderr=True, hang=len(head))

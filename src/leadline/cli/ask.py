@@ -17,12 +17,17 @@ from leadline.cli.command import (
     DataDir,
     LockTimeout,
     context_for,
+    option,
+    refuse_empty,
     run,
     say_problems,
-    settings_for,
+    settings_of_filled,
+    without_retries,
 )
 
 if TYPE_CHECKING:
+    from leadline.cli.answer import RunView
+    from leadline.config import RunContext, Settings
     from leadline.knowledge import Library
     from leadline.records import Document
 
@@ -32,17 +37,15 @@ EXIT_CODES = {"answered": 0, "abstained": ABSTAINED}
 Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
 Web = Annotated[
     Literal["never", "auto", "always"] | None,
-    typer.Option(help="Web search; auto: only when the documents hold no answer.", show_default="auto"),
+    option(help="Web search; auto: only when the documents hold no answer.", default="auto"),
 ]
 Llm = Annotated[
     str | None,
-    typer.Option(help="local, or a LiteLLM model string such as openai/gpt-4o-mini.", show_default="none: quotation"),
+    option(help="local, or a LiteLLM model string such as openai/gpt-4o-mini.", default="none: quotation"),
 ]
 Trace = Annotated[bool, typer.Option("--trace", help="Show each step's time and decision.")]
 ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show the exact messages sent to the LLM.")]
-Thread = Annotated[
-    str | None, typer.Option("--thread", help="Continue (or begin) this conversation.", show_default="new")
-]
+Thread = Annotated[str | None, option("--thread", help="Continue (or begin) this conversation.", default="new")]
 Record = Annotated[
     Path | None,
     typer.Option("--record", help="Also write the answer with all about its run to this file, for replay."),
@@ -70,26 +73,55 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
     async def work() -> int:
         from leadline.cli.answer import RunView
-        from leadline.cli.consent import consent_asker
-        from leadline.events import FinalEvent
-        from leadline.graph.run import open_app
+        from leadline.cli.llm import check_llm
 
-        settings = settings_for(data_dir, lock_timeout)
+        refuse_empty(question)
+        settings = settings_of_filled(data_dir, lock_timeout)
         context = context_for(settings, **given)
-        view = RunView(trace=trace, prompts=show_prompts, as_json=as_json)
-        result: dict[str, Any] = {}
-        async with open_app(settings, ask_consent=consent_asker(settings.data_dir, view.pause)) as app:
-            with view:
-                async for event in app.stream(question, context=context, thread_id=thread):
-                    view.show(event)
-                    result = event.result if isinstance(event, FinalEvent) else result
-                view.end(result, [] if as_json else await nearest_passages(app.library, context.collection, result))
-                if record is not None:
-                    await asyncio.to_thread(write_record, record, result)
-                await problems_of(app.library, context.collection, result)
-        return EXIT_CODES.get(result["status"], FAILED)
+        await asyncio.to_thread(check_llm, context.llm, settings)
+        asked = {"llm": context.llm, "llm_at": settings.llm_api_base}
+        view = RunView(trace=trace, prompts=show_prompts, as_json=as_json, **asked)
+        return await _answer(question, settings, context, view, thread=thread, record=record)
 
     run(work(), as_json=as_json)
+
+
+async def _answer(
+    question: str,
+    settings: "Settings",
+    context: "RunContext",
+    view: "RunView",
+    *,
+    thread: str | None,
+    record: Path | None,
+) -> int:
+    from leadline.cli.consent import consent_asker
+    from leadline.events import FinalEvent
+    from leadline.graph.run import open_app
+
+    result: dict[str, Any] = {}
+    async with open_app(settings, ask_consent=consent_asker(settings.data_dir, view.pause)) as app:
+        library, collection = app.library, context.collection
+        context = await without_retries(library, context)
+        with view:
+            async for event in app.stream(question, context=context, thread_id=thread):
+                view.show(event)
+                result = event.result if isinstance(event, FinalEvent) else result
+            shown = [] if view.as_json else await nearest_passages(library, collection, result)
+            headings = await headings_of(library, collection, result) if view.trace else {}
+            view.end(result, shown, headings)
+            if record is not None:
+                await asyncio.to_thread(write_record, record, result)
+            await problems_of(library, collection, result)
+    return EXIT_CODES.get(result["status"], FAILED)
+
+
+async def headings_of(library: "Library", collection: str, result: dict[str, Any]) -> dict[str, list[str]]:
+    """chunk_id → the headings that a candidate stands under; of those that are in the catalog."""
+    from leadline.knowledge.lookup import live_passages
+
+    live = await live_passages(library, collection, [row["chunk_id"] for row in result["context"]])
+    return {chunk_id: place["headings"] for chunk_id, place in live.items()}
 
 
 async def problems_of(library: "Library", collection: str, result: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leadline.cli.command import AsJson, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import AsJson, DataDir, LockTimeout, option, run, settings_for, settings_of_filled
 from leadline.cli.display import print_json, say, table
 from leadline.errors import ConfigError
 
@@ -23,11 +23,11 @@ Folder = Annotated[
 ]
 Collection = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--collection",
         "-c",
         help="Collection that the questions are about.",
-        show_default="default, or for a folder with corpus.jsonl one of the folder's name, filled from it",
+        default="default, or for a folder with corpus.jsonl one of the folder's name, filled from it",
     ),
 ]
 Clear = Annotated[bool, typer.Option("--clear", help="Remove the collection's calibrations instead.")]
@@ -55,9 +55,9 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     """
 
     async def work() -> int:
-        settings = settings_for(data_dir, lock_timeout)
         if clear:
-            return await _clear(settings, folder, collection, as_json)
+            return await _clear(settings_of_filled(data_dir, lock_timeout), folder, collection, as_json)
+        settings = settings_for(data_dir, lock_timeout)
         if folder is None:
             raise ConfigError("No folder of judged questions is given.", hint="leadline calibrate DIR, or --clear.")
         from leadline.cli.progress import progress_bars

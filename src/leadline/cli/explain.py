@@ -1,10 +1,23 @@
 """`leadline explain`: what became of a document in an answer, stage by stage; without one, of every candidate."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from leadline.cli.command import FAILED, AsJson, Collection, DataDir, LockTimeout, context_for, run, settings_for
+from leadline.cli.command import (
+    FAILED,
+    AsJson,
+    Collection,
+    DataDir,
+    LockTimeout,
+    context_for,
+    option,
+    refuse_empty,
+    run,
+    settings_of_filled,
+    without_retries,
+)
 from leadline.cli.display import plain, print_json, say, short
 
 if TYPE_CHECKING:
@@ -17,16 +30,12 @@ BEGINS_CHARS = 100
 Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
 Doc = Annotated[
     str | None,
-    typer.Option(
-        "--doc", help="A document: its name, path or id, or a part of one.", show_default="all that was found"
-    ),
+    option("--doc", help="A document: its name, path or id, or a part of one.", default="all that was found"),
 ]
 Depth = Annotated[
     int, typer.Option("--depth", min=1, max=10_000, help="How deep to look for what was not found, in hits a leg.")
 ]
-Llm = Annotated[
-    str | None, typer.Option(help="Have the answer written by this LLM.", show_default="none: no LLM is called")
-]
+Llm = Annotated[str | None, option(help="Have the answer written by this LLM.", default="none: no LLM is called")]
 Web = Annotated[Literal["never", "always"], typer.Option(help="Search the web too.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Allow the web search without being asked.")]
 
@@ -48,13 +57,17 @@ def explain(  # noqa: PLR0913 - one parameter an option
 
     async def work() -> int:
         from leadline.cli.consent import consent_asker
+        from leadline.cli.llm import check_llm
         from leadline.graph.explain import explain
         from leadline.graph.run import open_app
 
-        settings = settings_for(data_dir, lock_timeout)
+        refuse_empty(question)
+        settings = settings_of_filled(data_dir, lock_timeout)
         context = context_for(settings, **given).model_copy(update={"llm": llm})
+        await asyncio.to_thread(check_llm, llm, settings)
         result: Result | None
         async with open_app(settings, ask_consent=consent_asker(settings.data_dir, lambda: None)) as app:
+            context = await without_retries(app.library, context)
             if doc is None:
                 result = asked = await app.ask(question, context=context)
                 code = _end(asked, as_json)
@@ -104,6 +117,8 @@ def _show(found: "Explanation") -> None:
         say(f"{plain(document.file_name, one_line=True)}  ({about})", style="bold")
     style = "green" if found.used else "yellow"
     say(f"{'Used' if found.used else _HEADS.get(found.stage, 'Not used')}: {_sentence(found.why)}", style=style)
+    if found.stage == "not_cited" and found.result is not None:
+        _show_rivals(found, found.result)
     if found.hint:
         say(found.hint)
     if found.passages:
@@ -119,6 +134,22 @@ _HEADS = {"not_cited": "In the evidence, not used", "check_failed": "In the evid
 
 def _sentence(why: str) -> str:
     return f"{plain(why, one_line=True)}."
+
+
+def _show_rivals(found: "Explanation", result: "Result") -> None:
+    """What the answer stands on instead of this document."""
+    from leadline.cli.answer import score
+
+    cited = [row for row in result["context"] if row["fate"] == "cited" and row["rank"] is not None]
+    best = found.passages[0].row
+    if not cited or best is None or best["rank"] is None:
+        return
+    stands_on = ", ".join(
+        f"[{row['n']}] {row['file_name']}, ranked {(row['rank'] or 0) + 1} ({score(row['rerank_score'])})"
+        for row in cited
+    )
+    own = f"ranked {best['rank'] + 1} ({score(best['rerank_score'])})"
+    say(f"No sentence of it is in the answer, which stands on {plain(stands_on, one_line=True)}; its best is {own}.")
 
 
 def _show_passages(found: "Explanation") -> None:

@@ -77,7 +77,7 @@ def show_report(report: "IngestReport") -> None:
     if report.skipped:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(report.skipped.items()))
         say(f"Left out, since no loader reads their kind: {kinds}.", stderr=True)
-    if report.pruned is not None:
+    if report.pruned is not None and (report.pruned.deleted or report.pruned.reason):
         why = f" ({report.pruned.reason})" if report.pruned.reason else ""
         done = "Would remove" if report.dry_run else "Removed"
         say(f"{done} {report.pruned.deleted} documents that are gone{why}.", stderr=True)

@@ -19,7 +19,7 @@ from leadline.cli.command import (
     LockTimeout,
     run,
     say_empty,
-    settings_for,
+    settings_of_filled,
 )
 from leadline.cli.conversations import Redacted, redact
 from leadline.cli.display import is_interactive, plain, print_json, say, table
@@ -45,7 +45,7 @@ def ls(collection: Collection = None, data_dir: DataDir = None, as_json: AsJson 
     async def work() -> int:
         from leadline.knowledge import open_library
 
-        settings = settings_for(data_dir)
+        settings = settings_of_filled(data_dir)
         name = collection or settings.run.collection
         async with open_library(settings) as library:
             sources = await library.sources(name)
@@ -77,10 +77,11 @@ def rm(
     async def work() -> int:
         from leadline.knowledge import open_library
 
-        settings = settings_for(data_dir, lock_timeout)
+        settings = settings_of_filled(data_dir, lock_timeout)
         async with open_library(settings) as library:
             base = await library.collection(collection or settings.run.collection)
-            source = _only_one(await base.find_sources(wanted), wanted)
+            found = await base.find_sources(wanted)
+            source = _only_one(found, wanted, "" if found else await _elsewhere(library, base.name, wanted))
             if not await _may_delete(source, yes):
                 say("Nothing was removed.", stderr=True)
                 return 0
@@ -106,7 +107,7 @@ def verify(
 
         if dry_run and not repair:
             raise ConfigError("--dry-run goes with --repair.", hint="Without --repair nothing is changed anyway.")
-        settings = settings_for(data_dir, lock_timeout)
+        settings = settings_of_filled(data_dir, lock_timeout)
         async with open_library(settings) as library:
             reports = [await _verified(base, repair, dry_run) for base in await _chosen(library, collection)]
         if as_json:
@@ -127,7 +128,7 @@ def stats(
     async def work() -> int:
         from leadline.knowledge import open_library
 
-        settings = settings_for(data_dir, lock_timeout)
+        settings = settings_of_filled(data_dir, lock_timeout)
         async with open_library(settings) as library:
             figures = [await _figures(library, base) for base in await _chosen(library, collection)]
         if as_json:
@@ -162,9 +163,20 @@ async def _chosen(library: "Library", collection: str | None) -> "list[Knowledge
     return [await library.collection(name) for name in names]
 
 
-def _only_one(found: "Sequence[SourceInfo]", wanted: str) -> "SourceInfo":
+async def _elsewhere(library: "Library", name: str, wanted: str) -> str:
+    """What to do where a document isn't in this collection: whoever means one of another has to name that."""
+    from leadline.stores.catalog_sources import find_sources
+
+    others = [other for other in await library.collections() if other != name]
+    there = [other for other in others if await asyncio.to_thread(find_sources, library.catalog, other, wanted)]
+    if not there:
+        return f"`leadline ls --collection {name}` lists what is there."
+    return f"There is one in the collection {', '.join(there)}: --collection {there[0]} removes it there."
+
+
+def _only_one(found: "Sequence[SourceInfo]", wanted: str, elsewhere: str) -> "SourceInfo":
     if not found:
-        raise StoreError(f"There is no document {wanted!r}.", hint="`leadline ls` lists what is there.")
+        raise StoreError(f"There is no document {wanted!r} in this collection.", hint=elsewhere)
     if len(found) > 1:
         ids = ", ".join(f"{source.doc_id} ({source.uri})" for source in found)
         raise StoreError(f"{len(found)} documents are called {wanted!r}.", hint=f"Give the id of one: {ids}.")

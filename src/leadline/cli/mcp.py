@@ -8,20 +8,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, option, run, settings_for
 from leadline.cli.display import print_error
 from leadline.errors import ConfigError, LeadlineError, MissingExtra
 
 AllowWrite = Annotated[bool, typer.Option("--allow-write", help="Also let the agent add and delete documents.")]
 AddFrom = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
         "--add-from",
         metavar="DIR",
         exists=True,
         file_okay=False,
         help="With --allow-write: the agent may add files of this folder; again for more.",
-        show_default="none: texts only",
+        default="none: texts only",
     ),
 ]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, settings_of_filled
 from leadline.cli.display import print_json, say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def reindex(
         from leadline.ingest.layout import recut
         from leadline.knowledge import open_library
 
-        settings = settings_for(data_dir, lock_timeout)
+        settings = settings_of_filled(data_dir, lock_timeout)
         async with open_library(settings) as library:
 
             def cut(draft: "SourceDraft") -> "SourceDraft":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.cli.command import DIFFERENT, AsJson, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import DIFFERENT, AsJson, DataDir, LockTimeout, option, run, settings_of_filled
 from leadline.cli.display import plain, print_json, say
 from leadline.errors import RecordError
 
@@ -22,7 +22,7 @@ RecordFile = Annotated[
     ),
 ]
 InCollection = Annotated[
-    str | None, typer.Option("--collection", "-c", help="Search this one instead.", show_default="as recorded")
+    str | None, option("--collection", "-c", help="Search this one instead.", default="as recorded")
 ]
 
 
@@ -41,7 +41,7 @@ def replay(
         from leadline.knowledge import open_library
 
         recorded = read_record(_read(record))
-        async with open_library(settings_for(data_dir, lock_timeout)) as library:
+        async with open_library(settings_of_filled(data_dir, lock_timeout)) as library:
             found = await replay(recorded, library, collection=collection)
         if as_json:
             print_json(found.to_json())
@@ -57,6 +57,9 @@ def _read(record: Path) -> str:
         return sys.stdin.read() if str(record) == "-" else record.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise RecordError("The record isn't text in UTF-8.", hint="Give the file as it was written.") from None
+    except OSError as error:
+        hint = "Give the file that `leadline ask --record` wrote."
+        raise RecordError(f"{record} can't be read: {error.strerror or error}.", hint=hint) from None
 
 
 def _show(found: "Replay") -> None:

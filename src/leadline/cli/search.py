@@ -4,7 +4,17 @@ from typing import Annotated, Any
 
 import typer
 
-from leadline.cli.command import AsJson, Collection, DataDir, LockTimeout, run, say_problems, settings_for
+from leadline.cli.command import (
+    AsJson,
+    Collection,
+    DataDir,
+    LockTimeout,
+    refuse_empty,
+    run,
+    say_empty,
+    say_problems,
+    settings_of_filled,
+)
 from leadline.cli.display import plain, print_json, say, short
 
 SNIPPET_CHARS = 300
@@ -26,10 +36,13 @@ def search(
     async def work() -> int:
         from leadline.knowledge import open_library
 
-        settings = settings_for(data_dir, lock_timeout)
+        refuse_empty(query)
+        settings = settings_of_filled(data_dir, lock_timeout)
         async with open_library(settings) as library:
             base = await library.collection(collection or settings.run.collection)
             found = await base.search(query, k)
+            if not await base.count():
+                say_empty(base.name)
             await say_problems(base)
         if as_json:
             print_json({"query": query, "results": found})

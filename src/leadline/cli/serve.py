@@ -1,19 +1,20 @@
 """`leadline serve`: the page and the HTTP API, on this machine, or for others where tokens say who may ask."""
 
+import errno
+import os
+import socket
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, run, settings_for
+from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, option, run, settings_for
 from leadline.cli.display import say
-from leadline.errors import ConfigError
+from leadline.errors import ConfigError, LeadlineError
 
 if TYPE_CHECKING:
     from leadline.config import Settings
 
-Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="8321")]
-Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Processes that serve.", show_default="1")]
+Host = Annotated[str | None, option(help="Address to listen on.", default="127.0.0.1")]
+Port = Annotated[int | None, option(min=0, max=65535, help="Port; 0 takes a free one.", default="8321")]
+Workers = Annotated[int | None, option(min=1, max=64, help="Processes that serve.", default="1")]
 
 
 def serve(
@@ -60,10 +61,29 @@ def _refuse_strangers(settings: "Settings") -> None:
         )
 
 
+def _refuse_taken(settings: "Settings") -> None:
+    """Tries the address before the models are loaded for it; a server that takes it meanwhile is told of later."""
+    place = f"{settings.host}:{settings.port}"
+    try:
+        kind, how, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(kind, how, protocol) as tried:
+            if os.name == "posix":  # elsewhere it would let two servers have one address
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        hint = "--host and --port name another place."
+        if error.errno == errno.EADDRINUSE:
+            hint = "Another program listens there, perhaps another `leadline serve`. --port 0 takes a free port."
+        raise LeadlineError(f"The server can't listen on {place}: {error.strerror or error}.", hint=hint) from None
+
+
 async def _serve(settings: "Settings") -> int:
     from leadline.api.workers import serve_alone, serve_by_many
     from leadline.knowledge import open_library
 
+    _refuse_taken(settings)
     async with open_library(settings):  # what is wrong with the data folder is said here, not in a server's log
         pass
     say("Ctrl-C ends the server.", stderr=True)

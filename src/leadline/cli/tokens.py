@@ -1,17 +1,20 @@
 """`leadline tokens`: who may ask a server, and what each may see."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.cli.command import AsJson, DataDir, run, settings_for
+from leadline.cli.command import AsJson, DataDir, is_filled, option, run, settings_for
 from leadline.cli.display import print_json, say, table
+
+if TYPE_CHECKING:
+    from leadline.config import Settings
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.", show_default=False)]
 Collections = Annotated[
     list[str] | None,
-    typer.Option("--collection", "-c", help="May see this collection; again for more.", show_default="all"),
+    option("--collection", "-c", help="May see this collection; again for more.", default="all"),
 ]
 ReadOnly = Annotated[bool, typer.Option("--read-only", help="May not upload or delete documents.")]
 
@@ -29,10 +32,16 @@ def add(
     """
 
     async def work() -> int:
-        from leadline.api.tokens import add_token
+        from leadline.api.tokens import add_token, read_tokens
 
-        folder = settings_for(data_dir).data_dir
-        token = add_token(folder, name, collection or None, may_write=not read_only)
+        settings = settings_for(data_dir)
+        first = read_tokens(settings.data_dir) is None
+        unknown = await _unknown(settings, collection or [])
+        token = add_token(settings.data_dir, name, collection or None, may_write=not read_only)
+        if first:
+            say(FIRST, style="yellow", stderr=True)
+        for each in unknown:
+            say(f"There is no collection {each} yet: until there is, {name} sees nothing of it.", stderr=True)
         if as_json:
             print_json({"name": name, "token": token})
             return 0
@@ -81,7 +90,22 @@ def rm(name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     run(work(), as_json=as_json)
 
 
+FIRST = "This is the first token here: from now on the server, also one that runs, lets nobody in without one."
 NOBODY = "No token is left, so nobody is let in. Remove tokens.json to serve this machine without tokens again."
+
+
+async def _unknown(settings: "Settings", collections: list[str]) -> list[str]:
+    """Those that aren't there. A data folder that isn't either is not made for this."""
+    from leadline.knowledge import open_library
+    from leadline.knowledge.library import DEFAULT
+
+    if not collections:
+        return []
+    there = [DEFAULT]
+    if is_filled(settings):
+        async with open_library(settings) as library:
+            there = await library.collections()
+    return [name for name in collections if name not in there]
 
 
 def _seen(collections: tuple[str, ...] | None) -> str:

@@ -1,0 +1,53 @@
+"""The LLM that a command names, looked at before anything is searched for it. Sends nothing."""
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from leadline.errors import ConfigError, MissingExtra
+
+if TYPE_CHECKING:
+    from leadline.config import Settings
+
+MAGIC = b"GGUF"
+
+
+def check_llm(named: str | None, settings: "Settings") -> None:
+    """Raises ConfigError for a model string that names no provider, or a file that is no model, and MissingExtra.
+
+    Whether a server answers, and has the model, is known at the first call. Takes the seconds that LiteLLM's import
+    takes, which a run with an LLM takes anyway.
+    """
+    if not named:
+        return
+    from leadline.models import providers
+    from leadline.models.local_llm import EXTRA, is_local
+
+    if not is_local(named):
+        providers.provider_of(providers.library(), named, settings.llm_api_base)
+        return
+    _, _, file = named.partition(":")
+    problem = _no_model(Path(file).expanduser()) if ":" in named else ""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise MissingExtra(
+            f"A local LLM needs the extra `{EXTRA}`.{f' And {problem}.' if problem else ''}",
+            hint=f"Install it: pip install 'leadline[{EXTRA}]'.",
+        )
+    if problem:
+        raise ConfigError(f"The LLM {named!r} can't be used: {problem}.", hint="Check its path.")
+
+
+def address_of(api_base: str) -> str:
+    """Where an LLM's server is asked, without a user and password in the address."""
+    parts = urlsplit(api_base)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _no_model(path: Path) -> str:
+    """What keeps a file from being a model; empty for one that may be."""
+    try:
+        with path.open("rb") as file:
+            return "" if file.read(len(MAGIC)) == MAGIC else f"{path} is no GGUF file"
+    except OSError as error:
+        return f"{path} can't be read: {error.strerror or error}"
