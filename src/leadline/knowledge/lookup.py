@@ -65,13 +65,15 @@ async def refuse_unknown_fields(library: Library, collection: str, where: Where 
     One that some of them have is right: fields differ from document to document. A collection without documents has
     nothing to compare with.
     """
-    wanted = fields_in(where)
-    unknown = await asyncio.to_thread(fields_nobody_has, library.catalog, collection, wanted) if wanted else None
+    if not (wanted := fields_in(where)):
+        return
+    unknown, there = await asyncio.to_thread(fields_nobody_has, library.catalog, collection, wanted)
     if unknown:
-        fields = ", ".join(sorted(OUR_FIELDS))
+        named = [*sorted(OUR_FIELDS), *sorted(there)[:MOST_NAMED]]
+        more = f", and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
         raise InvalidFilter(
             f"No document of the collection {collection} has the field {', '.join(sorted(unknown))}.",
-            hint=f"Every passage has {fields} (page: where the file has pages); a document, what it was put in with.",
+            hint=f"These fields there are: {', '.join(named)}{more}.",
         )
 
 

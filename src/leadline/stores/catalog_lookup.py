@@ -97,14 +97,15 @@ def chunks_of(catalog: Catalog, doc_id: str) -> list[PlacedFields]:
         ]
 
 
-def fields_nobody_has(catalog: Catalog, collection: str, wanted: Iterable[str]) -> set[str]:
-    """Those of the fields that no live source of the collection has; none where it has no source.
+def fields_nobody_has(catalog: Catalog, collection: str, wanted: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Those of the fields that no live source of the collection has, and then all that there are beside ours.
 
-    Reads sources until each field was seen, which is the first one where all have the same.
+    None where it has no source. Reads sources until each field was seen, which is the first where all have the same.
     """
     missing = set(wanted) - OUR_FIELDS
+    there: set[str] = set()
     if not missing:
-        return missing
+        return missing, there
     query = (
         select(versions.c.metadata)
         .join(sources, sources.c.live_version == versions.c.id)
@@ -114,10 +115,10 @@ def fields_nobody_has(catalog: Catalog, collection: str, wanted: Iterable[str]) 
     with catalog.read() as connection:
         for (metadata,) in connection.execute(query):
             seen = True
-            missing.difference_update(metadata)
-            if not missing:
-                break
-    return missing if seen else set()
+            there.update(metadata)
+            if missing <= there:
+                return set(), there
+    return (missing - there if seen else set()), there
 
 
 def _state(row: Row[tuple[object, ...]]) -> SourceState:
