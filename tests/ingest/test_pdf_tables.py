@@ -12,6 +12,7 @@ from tests.ingest.conftest import Cell, build_pdf, drawn, grid
 
 from leadline.ingest.extracted import Extracted, Limits
 from leadline.ingest.loaders.pdf import load_pdf
+from leadline.ingest.loaders.pdf_fragments import Widths
 
 ERRORS = [
     ("Code", "Meaning", "What to do"),
@@ -249,3 +250,9 @@ def test_damaged_content_is_read_or_named(operands: str) -> None:
 
     assert "second page" in extracted.text
     assert "E07" in extracted.text or any("Page 1" in note for note in extracted.notes)
+
+
+@pytest.mark.parametrize("font", [None, {}, {"/BaseFont": "/Odd", "/Subtype": "/Type1", "/Widths": "none"}])
+def test_a_font_without_widths_is_measured_by_the_mean(font: dict[str, str] | None) -> None:
+    """Half a letter height for each letter."""
+    assert Widths().of("four", font) == 2.0
