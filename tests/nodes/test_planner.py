@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from leadline.errors import ChatFailed
+from leadline.errors import ChatFailed, QuestionEmpty
 from leadline.nodes.origins import REMOVED, answer_message
 from leadline.nodes.planner import planner
 from leadline.nodes.spending import metered
@@ -54,6 +54,13 @@ async def test_what_is_being_indexed_is_noted_when_the_run_begins(bench: Any, ap
     second = applied(first, await plan(first, bench.runtime(collection="notes")))
     assert second["indexing"] == []
     assert asked == ["notes", "notes"]
+
+
+@pytest.mark.parametrize("state", [{"question": " "}, {"messages": [HumanMessage("\n")]}, {}])
+async def test_nothing_asked_is_no_run(bench: Any, state: Any) -> None:
+    """Whoever calls the graph past the surfaces, as Studio does, is told in their words."""
+    with pytest.raises(QuestionEmpty, match="Nothing is asked: the question is empty"):
+        await planner(state, bench.runtime(), chat=NONE, still_there=all_there)
 
 
 async def test_a_question_without_a_message_becomes_one(bench: Any, applied: Any) -> None:
