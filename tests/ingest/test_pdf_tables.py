@@ -256,3 +256,12 @@ def test_damaged_content_is_read_or_named(operands: str) -> None:
 def test_a_font_without_widths_is_measured_by_the_mean(font: dict[str, str] | None) -> None:
     """Half a letter height for each letter."""
     assert Widths().of("four", font) == 2.0
+
+
+def test_a_word_in_pieces_is_one_cell() -> None:
+    """Some programs move within a word, to set its letters closer; the pieces overlap by the font's own widths."""
+    rows = [[*row[:1], f"{row[1][:3]}@{row[1][3:]}", row[2]] for row in ERRORS]
+    pieces = [(x + 12 * i, y, piece) for x, y, text in placed(rows) for i, piece in enumerate(text.split("@"))]
+    moves = " ".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj" for x, y, text in pieces)
+
+    assert texts(load(f"BT /F1 10 Tf {moves} ET")) == NAMED

@@ -224,5 +224,7 @@ def _lines(fragments: Sequence[Fragment]) -> Iterator[TextLine]:
 
 def _goes_on(line: TextLine, left: float, each: Fragment, blank: str) -> bool:
     size = max(line.size, each.size)
-    near = not blank or left - line.right < CELL_GAP * size
-    return abs(each.y - line.y) < SAME_LINE * size and left > line.right - 0.3 * size and near
+    if abs(each.y - line.y) >= SAME_LINE * size or left <= line.left:
+        return False
+    # Without a blank it is the rest of a word, however wide the font says that its beginning is.
+    return not blank or -0.3 * size < left - line.right < CELL_GAP * size

@@ -182,3 +182,26 @@ def _place(cm: Matrix, tm: Matrix) -> tuple[float, float]:
 def _stretch(matrix: Matrix) -> float:
     """How much a transformation stretches heights: the length of its second row."""
     return abs(complex(float(matrix[2]), float(matrix[3])))
+
+
+def is_of_lines(fragments: Sequence[Fragment], first: int, last: int) -> bool:
+    """Whether the fragments are whole lines: a line break, or nothing, stands before the first and after the last."""
+    below = "\n" in fragments[last].text or _is_line_end(fragments, last + 1)
+    return below and not _last_line(fragments[:first]).strip()
+
+
+def _last_line(fragments: Sequence[Fragment]) -> str:
+    """What stands behind the last line break."""
+    parts = list[str]()
+    for each in reversed(fragments):
+        parts.append(each.text.rpartition("\n")[2])
+        if "\n" in each.text:
+            break
+    return "".join(reversed(parts))
+
+
+def _is_line_end(fragments: Sequence[Fragment], i: int) -> bool:
+    """Whether a line break or nothing comes before the next word."""
+    while i < len(fragments) and fragments[i].text.isspace() and "\n" not in fragments[i].text:
+        i += 1
+    return i == len(fragments) or fragments[i].text.lstrip(" \t").startswith("\n")

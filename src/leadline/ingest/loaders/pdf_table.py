@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median
 
 from leadline.ingest.loaders.pdf_cells import Block, Row, rows_of
-from leadline.ingest.loaders.pdf_fragments import Fragment
+from leadline.ingest.loaders.pdf_fragments import Fragment, is_of_lines
 from leadline.ingest.loaders.pdf_layout import Cells, Line
 from leadline.ingest.loaders.pdf_rules import Rules
 
@@ -271,7 +271,9 @@ def _line(row: Placed, empty: Cells, known: set[str]) -> Line:
 
 
 def _is_whole(table: Table, fragments: Sequence[Fragment]) -> bool:
-    """Whether the rows hold each character of the fragments once, but for hyphens at line ends."""
+    """Whether the rows hold each character of the fragments once, but for hyphens at line ends, and no line is cut."""
+    if not is_of_lines(fragments, table.first, table.last):
+        return False
     there = Counter("".join(each.text for each in fragments[table.first : table.last + 1]))
     here = Counter("".join(text for row in table.rows if row.cells for text in row.cells.texts))
     return all(there[char] == here[char] for char in there | here if not char.isspace() and char != "-")
