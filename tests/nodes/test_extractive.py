@@ -44,26 +44,31 @@ def test_at_most_three_and_only_positive_ones(passage: Any) -> None:
     assert quotes_for("q", evidence, Given(-1, -1, -1, 0.0, float("inf"))) == []
 
 
-def test_how_good_the_passages_are_decides_among_sentences(passage: Any) -> None:
-    """Present at a meeting is not the row of the telephone list; of equal passages the sentence decides alone."""
+def test_a_passage_that_answers_nothing_counts_against_its_sentences(passage: Any) -> None:
+    """Present at a meeting is not the row of the telephone list."""
     row, present = "Oleg Marchenko, 140.", "Present: Oleg Marchenko and others."
     evidence = [block(passage, 1, row), block(passage, 2, present)]
-    assert texts(quotes_for("q", evidence, Given(2, 2.5))) == [row, present]
-    for one, logit in zip(evidence, (0.8, -1.3), strict=True):
-        one["document"]["rerank_score"] = logit
+    assert texts(quotes_for("q", evidence, Given(2, 3))) == [row, present]
+    rank(evidence, 0.8, -3)
     assert texts(quotes_for("q", evidence, Given(2, 3))) == [row, present]
     assert texts(quotes_for("q", evidence, Given(2, 2))) == [row]
-    assert texts(quotes_for("q", evidence, Given(2, 5))) == [present]
+    assert texts(quotes_for("q", evidence, Given(-1, 1.6))) == [present]
+    assert quotes_for("q", evidence, Given(-1, 1.4)) == []
 
 
-def test_a_sentence_that_says_little_alone_is_quoted_of_a_good_passage(passage: Any) -> None:
-    """And one that seems to fit is not of a passage that is about something else."""
-    row, contract = block(passage, 1, "| 12 | day and night |"), block(passage, 1, "Flour is dearer since January.")
-    row["document"]["rerank_score"], contract["document"]["rerank_score"] = 1.5, -1.5
-    assert texts(quotes_for("q", [row], Given(-1))) == ["| 12 | day and night |"]
-    assert quotes_for("q", [row], Given(-1.2)) == []
-    assert quotes_for("q", [contract], Given(1)) == []
-    assert len(quotes_for("q", [contract], Given(1.2))) == 1
+@pytest.mark.parametrize("zero", [-1000, 0, 50])
+def test_where_the_zero_of_the_passages_is_makes_no_difference(passage: Any, zero: float) -> None:
+    """A calibration moves it for passages, not for sentences; and passages above it are equal."""
+    evidence = [block(passage, 1, "One is a."), block(passage, 2, "Two is b.")]
+    rank(evidence, -1.0 - zero, -1.75 - zero)
+    assert len(quotes_for("q", evidence, Given(2, 2))) == 2
+    assert len(quotes_for("q", evidence, Given(2, 0.3))) == 1
+
+
+def rank(evidence: Sequence[Any], *logits: float) -> None:
+    """Gives passages their logits."""
+    for one, logit in zip(evidence, logits, strict=True):
+        one["document"]["rerank_score"] = logit
 
 
 def test_another_season_is_no_answer(passage: Any) -> None:

@@ -19,8 +19,8 @@ MAX_SENTENCES = 3
 # A further sentence must come this near to the best one's logit, and be less alike than this to those chosen.
 NEAR_BEST = 1.0
 TOO_ALIKE = 0.8
-# How much of its passage's logit counts beside a sentence's own.
-PASSAGE_WEIGHT = 0.75
+# How much it counts against a sentence that its passage, read whole, is judged not to answer.
+PASSAGE_WEIGHT = 0.5
 # What a sentence of a passage that a hop led to must add to the logit of the sentence that names it.
 ADDED_BY_HOP = 0.5
 
@@ -58,10 +58,10 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
 
     A sentence says little without the headings it stands under, and those of a list or a table differ only without
-    them, so it is scored both ways, and the mean counts. How good its passage is counts too: what is read there between
-    the lines is lost on a sentence alone. What is said of another season, weekday, month or time of the day than the
-    question names is no answer to it, nor what a passage without the question's year says of another. In a passage that
-    a hop led to, a sentence is read after the one that names it too, and both count.
+    them, so it is scored both ways, and the mean counts. Those of a passage below zero count the less, the further it
+    is below the best one. What is said of another season, weekday, month or time of the day than the question names is
+    no answer to it, nor what a passage without the question's year says of another. In a passage that a hop led to, a
+    sentence is read after the one that names it too, and both count.
 
     Two batched model calls, one without headings, and one for hops: run it in a thread. Raises ModelError.
     """
@@ -146,9 +146,13 @@ def as_answer(quotes: Sequence[Quote]) -> list[str]:
 
 
 def _owed_to_passages(evidence: Sequence[EvidenceBlock]) -> dict[int, float]:
-    """What is added to the logits of the sentences of each passage, by its number."""
+    """What is added to the logits of the sentences of each passage, by its number: nothing, or less than nothing.
+
+    It is the same wherever the zero of the passages' logits is, as long as it is above all of them or below.
+    """
     logits = {block["n"]: block["document"]["rerank_score"] for block in evidence}
-    return {n: PASSAGE_WEIGHT * logit if is_scored(logit) else 0.0 for n, logit in logits.items()}
+    below = {n: min(logit, 0.0) if is_scored(logit) else 0.0 for n, logit in logits.items()}
+    return {n: PASSAGE_WEIGHT * (depth - max(below.values())) for n, depth in below.items()}
 
 
 def _headings(block: EvidenceBlock) -> str:
