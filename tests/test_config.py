@@ -108,6 +108,6 @@ def test_a_name_like_no_other_gets_the_list(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_bad_value_of_a_right_name_gets_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong is the value."""
     monkeypatch.setenv("LEADLINE_CHUNK_TOKENS", "3")
-    with pytest.raises(ConfigError, match="chunk_tokens: .* 32") as caught:
+    with pytest.raises(ConfigError, match=r"chunk_tokens: .* 32") as caught:
         load_settings()
     assert caught.value.hint == ""
