@@ -8,6 +8,8 @@ TORCH := $(if $(UV_FIND_LINKS),,--torch-backend=cpu)
 INSTALL := $(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export ANONYMIZED_TELEMETRY := False
+# one more than there are cores: a test often waits for a process of its own
+WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 # compiled tests and packages are kept, whatever the environment says: each worker would compile them anew
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -47,7 +49,7 @@ check: $(VENV)/.installed-test ## lint, types, import directions
 	PYTHONPATH=src $(BIN)/lint-imports
 
 test: check ## check, then the whole test suite
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 crash: $(VENV)/.installed-test ## kill processes at every write step and 100 times at random, engines in their saves
 	LEADLINE_CRASH_ROUNDS=100 $(BIN)/pytest tests/knowledge/test_crash.py tests/knowledge/test_crash_random.py \

@@ -66,6 +66,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         }
         with running_studio(folder, data_dir, settings) as studio:
             yield Bench(studio, llm, web, data_dir)
+            assert "Blocking" not in studio.log.read_text("utf-8"), "a node blocked the event loop"
 
 
 async def _fill(settings: Settings, files: list[Path]) -> None:
@@ -295,8 +296,9 @@ def test_the_page_of_studio_is_let_in(client: httpx.Client) -> None:
     assert client.get("/leadline/health", headers=studio).status_code == 403
 
 
-def test_nothing_blocked_the_event_loop(bench: Bench) -> None:
-    """All of the above ran without a switch that allows blocking calls."""
+def test_nothing_blocks_the_event_loop(client: httpx.Client, bench: Bench) -> None:
+    """A run goes without a switch that allows blocking calls; at the end the same is asked of all runs here."""
+    Thread(client, web="never").ask(CODE)
     log = bench.studio.log.read_text("utf-8")
     assert "Background run succeeded" in log
     assert "Blocking" not in log
