@@ -74,7 +74,9 @@ def read_bytes(source: Path | bytes, limits: Limits) -> bytes:
         except OSError as error:
             raise UnreadableFile(f"The file can't be read ({error.strerror}).") from error
     if len(data) > limits.max_bytes:
-        raise FileTooLarge(f"The file is larger than {limits.max_bytes:,} bytes.", hint="Split it, or raise max_bytes.")
+        raise FileTooLarge(
+            f"The file is larger than {limits.max_bytes:,} bytes.", hint="Split it, or raise LEADLINE_MAX_FILE_MB."
+        )
     return data
 
 

@@ -150,7 +150,10 @@ def _page_count(reader: PdfReader, limits: Limits) -> int:
     except DAMAGE as error:
         raise UnreadableFile(f"The PDF has no readable list of pages ({error}).") from error
     if total > limits.max_pages:
-        raise FileTooLarge(f"The PDF has {total:,} pages, more than {limits.max_pages:,}.", hint="Split the file.")
+        raise FileTooLarge(
+            f"The PDF has {total:,} pages, more than {limits.max_pages:,}.",
+            hint="Split the file, or raise LEADLINE_MAX_PAGES.",
+        )
     if total == 0:
         raise EmptyFile("The PDF has no pages.")
     return total
