@@ -58,10 +58,11 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     """The best sentences, at most three, in the order of their passages. Empty when none scores above zero.
 
     A sentence says little without the headings it stands under, and those of a list or a table differ only without
-    them, so it is scored both ways, and the mean counts. Those of a passage below zero count the less, the further it
-    is below the best one. What is said of another season, weekday, month or time of the day than the question names is
-    no answer to it, nor what a passage without the question's year says of another. In a passage that a hop led to, a
-    sentence is read after the one that names it too, and both count.
+    them, so it is scored both ways: it is above zero under them or in the mean, and the best are so by the mean. Those
+    of a passage below zero count the less, the further it is below the best one. What is said of another season,
+    weekday, month or time of the day than the question names is no answer to it, nor what a passage without the
+    question's year says of another. In a passage that a hop led to, a sentence is read after the one that names it too,
+    and both count.
 
     Two batched model calls, one without headings, and one for hops: run it in a thread. Raises ModelError.
     """
@@ -75,12 +76,13 @@ def quotes_for(question: str, evidence: Sequence[EvidenceBlock], scorer: Sentenc
     signs = scorer.score_sentences(question, under)
     plain_texts = [quote.text for quote in possible]
     alone = signs if plain_texts == under else scorer.score_sentences(question, plain_texts)
+    means = [(float(sign) + float(plain)) / 2 for sign, plain in zip(signs, alone, strict=True)]
     scored = [
-        replace(quote, logit=(float(sign) + float(plain)) / 2 + owed[quote.n])
-        for quote, text, sign, plain in zip(possible, under, signs, alone, strict=True)
-        if is_scored(sign) and is_scored(plain) and not _of_another_time(question, text, passages[quote.n])
+        replace(quote, logit=mean + owed[quote.n])
+        for quote, text, sign, mean in zip(possible, under, signs, means, strict=True)
+        if _bears(float(sign), mean, owed[quote.n]) and not _of_another_time(question, text, passages[quote.n])
     ]
-    named = _naming(question, [quote for quote in scored if quote.logit > 0], headings)
+    named = _naming(question, scored, headings)
     whole = {quote: (text, float(sign)) for quote, text, sign in zip(possible, under, signs, strict=True)}
     best = _best(_with_hops(question, evidence, whole, named, scorer))
     order = {block["n"]: place for place, block in enumerate(evidence)}
@@ -143,6 +145,11 @@ def as_answer(quotes: Sequence[Quote]) -> list[str]:
         between = "" if place == 0 else " " if runs_on else NEW_PARAGRAPH
         pieces.append(f"{between}{quote.text} [{quote.n}]")
     return pieces
+
+
+def _bears(sign: float, mean: float, owed: float) -> bool:
+    """Whether a sentence is worth quoting, under its headings or by both ways together."""
+    return is_scored(sign) and math.isfinite(mean) and max(sign, mean) + owed > 0
 
 
 def _owed_to_passages(evidence: Sequence[EvidenceBlock]) -> dict[int, float]:
