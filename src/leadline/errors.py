@@ -16,7 +16,7 @@ LeadlineError
 │   ├── UnsupportedFile    no loader for this kind of file
 │   ├── UnreadableFile     damaged, encrypted, or not what its name says
 │   ├── EmptyFile          no text in it
-│   └── FileTooLarge       over a limit of bytes, pages or characters; names the limit
+│   └── FileTooLarge       over a limit of bytes, pages, characters or seconds; names the limit
 ├── UploadRefused          an upload is none, or its files are badly named
 │   └── UploadTooLarge     an upload is over a limit of bytes or files; names the limit
 ├── NotThere               nothing has this id, or not for this caller
@@ -44,6 +44,8 @@ LeadlineError
     ├── ThreadElsewhere    the conversation is about another collection
     └── ThreadUnknown      no conversation of this name
 """
+
+import traceback
 
 from leadline.records import Usage
 
@@ -324,3 +326,8 @@ class ThreadUnknown(ThreadError):
     """There is no conversation of this name."""
 
     code = "thread_unknown"
+
+
+def raised_at(error: Exception) -> str:
+    """For the log: the kind of an error and where it was raised. Its message can hold text of documents."""
+    return f"{type(error).__name__}, raised at\n{''.join(traceback.format_tb(error.__traceback__))}"

@@ -6,17 +6,19 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.api.uploading import answer, client_of, finished, until, upload
 
 from leadline import Settings, load_settings
 from leadline.api import limits
 from leadline.api.tokens import add_token
 
 Serving = Callable[[Settings], AbstractContextManager[str]]
-QUESTION = {"question": "What does error E-217 mean?", "stream": False, "web": "never"}
+QUESTION: dict[str, Any] = {"question": "What does error E-217 mean?", "stream": False, "web": "never"}
 
 
 def blocks(number: int) -> Iterator[bytes]:
@@ -75,6 +77,25 @@ def _sent_before_it_ended(url: str, path: str, headers: dict[str, str]) -> tuple
             except OSError:
                 return answer, sent
     return answer, 100
+
+
+def test_a_file_made_to_hold_up_its_parser_costs_its_seconds_only(
+    copied: Path, tmp_path: Path, serving: Serving
+) -> None:
+    """The job says so of it and takes the next file in; the server answers meanwhile, a later upload goes in."""
+    folder = shutil.copytree(copied, tmp_path / "data")
+    attributes = " ".join(f"a{n}=x" for n in range(400_000))  # each is compared with all before it
+    files: dict[str, bytes | str] = {"a.html": f"<p {attributes}>x", "b.md": "# Otters\n\nOtters eat at noon.\n"}
+    settings = load_settings(data_dir=folder, max_file_seconds=2)
+    with serving(settings) as url, client_of(url) as client:
+        accepted = upload(client, files)
+        until(client, accepted.json()["id"], "running")
+        assert answer(client, QUESTION["question"])["status"] == "answered"
+        held_up, taken = finished(client, accepted)["items"]
+        assert (held_up["status"], held_up["file_name"]) == ("failed", "a.html")
+        assert held_up["error"] == "It could not be read within 2 s. Split it, or raise LEADLINE_MAX_FILE_SECONDS."
+        assert (taken["status"], taken["file_name"]) == ("done", "b.md")
+        assert finished(client, upload(client, {"c.md": "# Cats\n\nCats eat at dusk.\n"}))["status"] == "done"
 
 
 def test_what_a_stranger_sends_is_not_read(copied: Path, tmp_path: Path, serving: Serving) -> None:

@@ -33,6 +33,21 @@ def test_one_bad_file_is_reported_and_the_others_go_in(leadline: Any, folder: Pa
     assert [source["file_name"] for source in json.loads(listed.out)] == ["ok1.md", "ok2.md"]
 
 
+def test_a_file_that_takes_too_long_is_given_up_and_the_others_go_in(
+    leadline: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row says after how long, and which setting allows more; exit code 3."""
+    (folder / "broken.docx").unlink()
+    attributes = " ".join(f"a{n}=x" for n in range(400_000))  # each is compared with all before it
+    (folder / "made_to_hold_up.html").write_text(f"<p {attributes}>x", encoding="utf-8")
+    monkeypatch.setenv("LEADLINE_MAX_FILE_SECONDS", "0.5")
+    done = leadline("ingest", folder, "--data-dir", tmp_path / "data", "--json")
+    assert done.code == 3
+    assert statuses(done.out) == {"made_to_hold_up.html": "failed", "ok1.md": "added", "ok2.md": "added"}
+    [said] = [row["error"] for row in json.loads(done.out)["files"] if row["status"] == "failed"]
+    assert said == "It could not be read within 0.5 s. Split it, or raise LEADLINE_MAX_FILE_SECONDS."
+
+
 def test_the_same_files_again_change_nothing(leadline: Any, folder: Path, tmp_path: Path) -> None:
     """Unchanged files are left alone and said to be so; a copy under another name is told as one."""
     (folder / "broken.docx").unlink()

@@ -79,17 +79,17 @@ async def test_a_fault_in_a_parser_is_that_files_own(
     """Even an error nobody thought of; but a model that is missing stops the run."""
     real = pipeline.prepare
 
-    def faulty(path: Path, *args: object) -> object:
+    def faulty(path: Path, *args: object, **options: object) -> object:
         if path.name == "fee.txt":
             raise RecursionError("too deep")
-        return real(path, *args)  # type: ignore[arg-type] - handed through
+        return real(path, *args, **options)  # type: ignore[arg-type] - handed through
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "prepare", faulty)
         report = await ingest_paths(kb, [docs], settings)
     assert statuses(report) == {"fee.txt": "failed", "zoo.md": "added", "deep/parts.csv": "added"}
 
-    def without_model(*_: object) -> None:
+    def without_model(*_: object, **__: object) -> None:
         raise ModelUnavailable("no tokenizer")
 
     monkeypatch.setattr(pipeline, "prepare", without_model)

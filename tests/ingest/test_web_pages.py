@@ -1,8 +1,6 @@
 """From hits to passages: pages fetched over real HTTP, cut as documents are, the fitting passages chosen."""
 
-import subprocess
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,7 +168,7 @@ ONE_TAG = "<p " + " ".join(f"a{n}=x" for n in range(400_000)) + ">x"
 
 
 def test_a_page_made_to_hold_up_the_parser_is_given_up() -> None:
-    """In time, and the process that read it is gone; so is one that breaks."""
+    """In time."""
     begun = time.monotonic()
     with pytest.raises(PageUnavailable, match="within 1 s"):
         text_apart(ONE_TAG.encode(), "html", None, timeout_s=1)
@@ -196,25 +194,6 @@ def test_a_charset_that_is_none_gives_whole_characters_or_nothing(charset: str, 
     except PageUnavailable:
         return
     "".join([extracted.text, str(extracted.metadata), str(extracted.blocks)]).encode()
-
-
-def test_the_other_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key of the environment, and no module of the folder it is started in."""
-    (tmp_path / "selectolax.py").write_text("raise SystemExit(3)")
-    (tmp_path / "sitecustomize.py").write_text("raise SystemExit(3)")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-8841")
-    seen: dict[str, str] = {}
-    run = subprocess.run
-
-    def watched(*args: Any, **options: Any) -> Any:
-        seen.update(options["env"])
-        return run(*args, **options)
-
-    monkeypatch.setattr(subprocess, "run", watched)
-    assert text_apart(b"<p>x", "html", None, timeout_s=60).text == "x"
-    assert "OPENAI_API_KEY" not in seen
-    assert "sk-8841" not in seen.values()
 
 
 def test_a_text_that_a_page_repeats_is_one_passage(embedder: Any) -> None:

@@ -5,6 +5,8 @@ slice of the text, a sentence stands in one chunk only, so a citation names one 
 chunk lacks of its surroundings comes from its prefix: the path of headings, and the header row of a table.
 """
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -26,7 +28,12 @@ HALF_FULL = 0.5
 
 
 def chunk(
-    extracted: Extracted, tokenizer: Tokenizer, *, chunk_tokens: int = 200, language: str = "en"
+    extracted: Extracted,
+    tokenizer: Tokenizer,
+    *,
+    chunk_tokens: int = 200,
+    language: str = "en",
+    until: float = math.inf,
 ) -> tuple[tuple[ChunkDraft, ...], tuple[str, ...]]:
     """The chunks in order, and notes on what had to be shortened or cut.
 
@@ -34,8 +41,9 @@ def chunk(
     `chunk_tokens` tokens of them; a single one that is longer has a chunk of its own, and is cut between tokens only
     when it alone exceeds the window. Prefix and text together never exceed `tokenizer.max_tokens`. A heading goes into
     the prefix of what stands under it, and into the text only where nothing does. Linear in the length of the text.
+    Raises TimeoutError when `time.monotonic()` is past `until`.
     """
-    cutter = _Cutter(extracted.text, tokenizer, chunk_tokens, language)
+    cutter = _Cutter(extracted.text, tokenizer, chunk_tokens, language, until)
     drafts = tuple(draft for section in _sections(extracted.blocks) for draft in cutter.section(section))
     return drafts, tuple(cutter.notes())
 
@@ -58,8 +66,9 @@ def _without_titles(blocks: Sequence[Block]) -> Iterator[Block]:
 class _Cutter:
     """Cuts the sections of one text and counts what it had to do to them."""
 
-    def __init__(self, text: str, tokenizer: Tokenizer, chunk_tokens: int, language: str) -> None:
+    def __init__(self, text: str, tokenizer: Tokenizer, chunk_tokens: int, language: str, until: float) -> None:
         self._text = text
+        self._until = until
         self._tokenizer = tokenizer
         self._window = tokenizer.max_tokens
         self._target = min(chunk_tokens, self._window)
@@ -75,13 +84,18 @@ class _Cutter:
             yield f"{self._cut_sentences} chunks hold part of a sentence that is longer than the model's window."
 
     def section(self, blocks: list[Block]) -> Iterator[ChunkDraft]:
-        units = [
-            unit
-            for block in blocks
-            for unit in block_units(self._text, block, self._tokenizer, self._language, self._window)
-        ]
+        units = []
+        for block in blocks:
+            for unit in block_units(self._text, block, self._tokenizer, self._language, self._window):
+                self._check_time()
+                units.append(unit)
         for group in self._pack(units):
+            self._check_time()
             yield from self._drafts(group)
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise TimeoutError("The text was not cut in time.")
 
     def _pack(self, units: list[Unit]) -> Iterator[list[Unit]]:
         """Groups of neighbours that fit the budget."""

@@ -21,6 +21,8 @@ class Limits:
     max_bytes: int = 200_000_000
     max_pages: int = 5_000
     max_chars: int = 20_000_000
+    max_seconds: float = 300.0
+    """For reading and cutting. Kept by `ReadingProcess` and `prepare`; a loader alone can't be ended."""
     max_unpacked_bytes: int = 400_000_000
     """All parts of a zip container together (DOCX), as its directory states them."""
     max_unpack_ratio: int = 200
@@ -99,3 +101,10 @@ def check_chars(length: int, limits: Limits) -> None:
             f"The text is longer than {limits.max_chars:,} characters.",
             hint="Split the file, or raise the limit of characters (max_chars).",
         )
+
+
+def too_slow(seconds: float) -> FileTooLarge:
+    """The error of a file that took longer than this."""
+    return FileTooLarge(
+        f"It could not be read within {seconds:g} s.", hint="Split it, or raise LEADLINE_MAX_FILE_SECONDS."
+    )

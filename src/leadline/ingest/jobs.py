@@ -11,8 +11,8 @@ from contextlib import aclosing, suppress
 from typing import Final
 
 from leadline.config import Settings
-from leadline.errors import LeadlineError, LeaseHeld, StoreBusy
-from leadline.ingest.pipeline import File, FileRow, ingest_files, raised_at
+from leadline.errors import LeadlineError, LeaseHeld, StoreBusy, raised_at
+from leadline.ingest.pipeline import File, FileRow, ingest_files
 from leadline.knowledge import KnowledgeBase, Library
 from leadline.knowledge.documents import take_out
 from leadline.stores.catalog_job_rows import ItemStatus, JobItem

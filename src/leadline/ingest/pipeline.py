@@ -9,7 +9,6 @@ leaves it to the knowledge base how sources go in together and when a sync may d
 import asyncio
 import logging
 import time
-import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from typing import Literal
 
 from leadline.config import Settings
 from leadline.drafts import SourceDraft
-from leadline.errors import LeadlineError, ModelError
+from leadline.errors import LeadlineError, ModelError, raised_at
 from leadline.events import DocumentsPruned, Event
+from leadline.ingest.apart import ReadingProcess
 from leadline.ingest.extracted import Limits
 from leadline.ingest.files import iter_files, unread_kinds
 from leadline.ingest.handover import quick_handover
@@ -162,12 +162,15 @@ async def _taken_in(  # noqa: PLR0913 - what one run has
 ) -> AsyncGenerator[FileRow, None]:
     """The rows, which the report has too, and at the end what a sync has taken out."""
     pages: dict[str, int] = {}
-    step = make(_sources(kb, files, settings, pages, on_begin), root={file.uri: file.root for file in files})
-    async with quick_handover(), aclosing(step.on_event(on_event)):
-        async for outcome in step:
-            row = _row(files[len(report.rows)], outcome, pages)
-            report.rows.append(row)
-            yield row
+    with ReadingProcess() as process:
+        step = make(
+            _sources(kb, files, settings, process, pages, on_begin), root={file.uri: file.root for file in files}
+        )
+        async with quick_handover(), aclosing(step.on_event(on_event)):
+            async for outcome in step:
+                row = _row(files[len(report.rows)], outcome, pages)
+                report.rows.append(row)
+                yield row
     report.pruned = step.summary.pruned
 
 
@@ -196,17 +199,24 @@ async def _sources(
     kb: KnowledgeBase,
     files: Sequence[File],
     settings: Settings,
+    process: ReadingProcess,
     pages: dict[str, int],
     on_begin: Callable[[int], Awaitable[None]] | None,
 ) -> AsyncGenerator[SourceDraft | Failed, None]:
     """Each file prepared, in order, or why it could not be; `pages` gets its number of pages where it has any."""
     limits = Limits(
-        max_bytes=int(settings.max_file_mb * 1_000_000), max_pages=settings.max_pages, max_chars=settings.max_chars
+        max_bytes=int(settings.max_file_mb * 1_000_000),
+        max_pages=settings.max_pages,
+        max_chars=settings.max_chars,
+        max_seconds=settings.max_file_seconds,
+    )
+    read = partial(
+        prepare, tokenizer=kb.tokenizer, limits=limits, chunk_tokens=settings.chunk_tokens, load=process.load
     )
     for place, file in enumerate(files):
         if on_begin is not None:
             await on_begin(place)
-        outcome = await asyncio.to_thread(_prepare, kb, file, limits, settings.chunk_tokens)
+        outcome = await asyncio.to_thread(_prepare, read, file)
         if isinstance(outcome, str):
             yield Failed(file.uri, outcome)
         else:
@@ -215,9 +225,9 @@ async def _sources(
             yield outcome
 
 
-def _prepare(kb: KnowledgeBase, file: File, limits: Limits, chunk_tokens: int) -> SourceDraft | str:
+def _prepare(read: Callable[[Path, str], SourceDraft], file: File) -> SourceDraft | str:
     try:
-        return prepare(file.path, file.uri, kb.tokenizer, limits, chunk_tokens)
+        return read(file.path, file.uri)
     except ModelError:  # without the embedder's tokenizer no file can be cut
         raise
     except LeadlineError as error:
@@ -227,11 +237,6 @@ def _prepare(kb: KnowledgeBase, file: File, limits: Limits, chunk_tokens: int) -
     except Exception as error:  # noqa: BLE001 - named degrade: what a hostile file does to a parser is that file's failure
         log.warning("A file could not be prepared: %s", raised_at(error))
         return f"The file can't be read: {type(error).__name__}: {error}"
-
-
-def raised_at(error: Exception) -> str:
-    """For the log: the kind of an error and where it was raised. Its message can hold text of documents."""
-    return f"{type(error).__name__}, raised at\n{''.join(traceback.format_tb(error.__traceback__))}"
 
 
 def _row(file: File, report: PutReport, pages: Mapping[str, int]) -> FileRow:

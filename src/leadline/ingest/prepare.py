@@ -4,20 +4,24 @@ Synchronous and free of shared state: callers run it in a thread or a process of
 """
 
 import hashlib
+import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from leadline.drafts import FieldValue, SourceDraft
 from leadline.errors import EmptyFile
+from leadline.ingest import loaders
 from leadline.ingest.chunking import chunk
-from leadline.ingest.extracted import Limits
+from leadline.ingest.extracted import Extracted, Limits, too_slow
 from leadline.ingest.layout import layout_of
-from leadline.ingest.loaders import load, read_bytes
 from leadline.models.base import Tokenizer
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
+
+Load = Callable[[bytes, str, Limits], Extracted]
 
 LANGUAGE_SAMPLE = 2000
 MIN_LETTERS = 24
@@ -25,19 +29,29 @@ MIN_PROBABILITY = 0.9
 
 
 def prepare(
-    source: Path | bytes, uri: str, tokenizer: Tokenizer, limits: Limits | None = None, chunk_tokens: int = 200
+    source: Path | bytes,
+    uri: str,
+    tokenizer: Tokenizer,
+    limits: Limits | None = None,
+    chunk_tokens: int = 200,
+    load: Load = loaders.load,
 ) -> SourceDraft:
     """The draft of one file or upload.
 
-    `uri` identifies it in its collection; its last part is the file name and tells the format. Raises the errors of
-    `loaders.load`, and EmptyFile where nothing is left to search.
+    `uri` identifies it in its collection; its last part is the file name and tells the format. `load` is
+    `loaders.load`, which can't be ended, or `ReadingProcess.load`. Raises the errors of `loaders.load`, FileTooLarge
+    also where it takes too long, and EmptyFile where nothing is left to search.
     """
     limits = limits or Limits()
+    until = time.monotonic() + limits.max_seconds
     file_name = PurePath(uri.replace("\\", "/")).name
-    data = read_bytes(source, limits)
+    data = loaders.read_bytes(source, limits)
     extracted = load(data, file_name, limits)
     language = detect_language(extracted.text)
-    chunks, notes = chunk(extracted, tokenizer, chunk_tokens=chunk_tokens, language=language or "en")
+    try:
+        chunks, notes = chunk(extracted, tokenizer, chunk_tokens=chunk_tokens, language=language or "en", until=until)
+    except TimeoutError:
+        raise too_slow(limits.max_seconds) from None
     if not chunks:
         raise EmptyFile("The file holds no text.")
     metadata: dict[str, FieldValue] = dict(extracted.metadata)

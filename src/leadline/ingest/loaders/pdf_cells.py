@@ -26,7 +26,7 @@ _FIGURES = re.compile(r"(?:^|\s)(?:[^\s\w]*\d\S*|[-–—])\s+(?:[^\s\w]*\d\S*|[
 class TextLine:
     """Pieces next to each other on one baseline; `first` and `last` are the indexes of its fragments."""
 
-    text: str
+    pieces: list[str]
     left: float
     right: float
     y: float
@@ -34,6 +34,10 @@ class TextLine:
     last: int
     size: float
     font: str
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
 
 @dataclass(slots=True)
@@ -211,13 +215,14 @@ def _lines(fragments: Sequence[Fragment]) -> Iterator[TextLine]:
         between = "".join(one.text for one in fragments[line.last : i]) if line is not None else ""
         blank = " " if each.text[:1].isspace() or between != between.rstrip() else ""
         if line is not None and _goes_on(line, left, each, blank):
-            line.text, line.last = f"{line.text}{blank}{each.text.strip()}", i
+            line.pieces.append(f"{blank}{each.text.strip()}")
+            line.last = i
             line.right = max(line.right, left + each.end - each.x)
             continue
         if line is not None:
             yield line
         text = " ".join(each.text.split())
-        line = TextLine(text, left, left + each.end - each.x, each.y, i, i, each.size, each.font)
+        line = TextLine([text], left, left + each.end - each.x, each.y, i, i, each.size, each.font)
     if line is not None:
         yield line
 

@@ -187,17 +187,17 @@ def _stretch(matrix: Matrix) -> float:
 def is_of_lines(fragments: Sequence[Fragment], first: int, last: int) -> bool:
     """Whether the fragments are whole lines: a line break, or nothing, stands before the first and after the last."""
     below = "\n" in fragments[last].text or _is_line_end(fragments, last + 1)
-    return below and not _last_line(fragments[:first]).strip()
+    return below and _begins_line(fragments, first)
 
 
-def _last_line(fragments: Sequence[Fragment]) -> str:
-    """What stands behind the last line break."""
-    parts = list[str]()
-    for each in reversed(fragments):
-        parts.append(each.text.rpartition("\n")[2])
-        if "\n" in each.text:
-            break
-    return "".join(reversed(parts))
+def _begins_line(fragments: Sequence[Fragment], i: int) -> bool:
+    """Whether no word stands between a fragment and the line break, or the beginning, before it."""
+    while i:
+        i -= 1
+        _, line_break, rest = fragments[i].text.rpartition("\n")
+        if rest.strip() or line_break:
+            return not rest.strip()
+    return True
 
 
 def _is_line_end(fragments: Sequence[Fragment], i: int) -> bool:

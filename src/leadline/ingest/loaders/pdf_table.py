@@ -115,8 +115,12 @@ class _Draft:
         """The table, or None where it is none."""
         rows, columns = self.rows, self.columns
         grid = _Grid(columns, rows, rules)
-        while len(rows[-1].blocks) == 1 and not _continues(rows[-2], rows[-1], _placed(rows[-1], columns), grid):
-            rows = rows[:-1]
+        end = len(rows)
+        while len((last := rows[end - 1]).blocks) == 1 and not _continues(
+            rows[end - 2], last, _placed(last, columns), grid
+        ):
+            end -= 1
+        rows = rows[:end]
         cells = [*_merged_rows(rows, [_placed(row, columns) for row in rows], grid)]
         cells, columns = _without_shifted_header(cells, columns)
         if not _is_table(cells, columns, grid.drawn):
@@ -154,8 +158,9 @@ class _Grid:
         """Heights of the horizontal lines that cross most of the table."""
         width = self._right - self._left
         covered: dict[float, float] = {}
-        for y, left, right in self._rules.across:
-            if self._bottom < y < self._top:
+        among = bisect_left(self._rules.across, (self._bottom,)), bisect_left(self._rules.across, (self._top,))
+        for y, left, right in self._rules.across[slice(*among)]:
+            if y > self._bottom:
                 covered[round(y)] = covered.get(round(y), 0) + min(right, self._right) - max(left, self._left)
         return sorted(y for y, length in covered.items() if length > 0.6 * width)
 
@@ -199,11 +204,12 @@ def _continues(above: Row, row: Row, placed: Placed, grid: _Grid) -> bool:
 
 
 def _merged_rows(rows: Sequence[Row], cells: Sequence[Placed], grid: _Grid) -> Iterator[Placed]:
-    """The rows of the table, the lines of wrapped cells put together."""
+    """The rows of the table, the lines of wrapped cells put together (in the first row of those)."""
     current = cells[0]
     for i in range(1, len(rows)):
         if i < grid.head_rows or _continues(rows[i - 1], rows[i], cells[i], grid):
-            current = [upper + lower for upper, lower in zip(current, cells[i], strict=True)]
+            for upper, lower in zip(current, cells[i], strict=True):
+                upper += lower
         else:
             yield current
             current = cells[i]
