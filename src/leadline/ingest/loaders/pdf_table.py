@@ -158,8 +158,8 @@ class _Grid:
         """Heights of the horizontal lines that cross most of the table."""
         width = self._right - self._left
         covered: dict[float, float] = {}
-        among = bisect_left(self._rules.across, (self._bottom,)), bisect_left(self._rules.across, (self._top,))
-        for y, left, right in self._rules.across[slice(*among)]:
+        first, end = (bisect_left(self._rules.across, (y,)) for y in (self._bottom, self._top))
+        for y, left, right in self._rules.across[first:end]:
             if y > self._bottom:
                 covered[round(y)] = covered.get(round(y), 0) + min(right, self._right) - max(left, self._left)
         return sorted(y for y, length in covered.items() if length > 0.6 * width)
@@ -209,7 +209,7 @@ def _merged_rows(rows: Sequence[Row], cells: Sequence[Placed], grid: _Grid) -> I
     for i in range(1, len(rows)):
         if i < grid.head_rows or _continues(rows[i - 1], rows[i], cells[i], grid):
             for upper, lower in zip(current, cells[i], strict=True):
-                upper += lower
+                upper.extend(lower)
         else:
             yield current
             current = cells[i]
