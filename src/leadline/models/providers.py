@@ -4,10 +4,14 @@ Knows no prompt and sends nothing.
 """
 
 import functools
+import gc
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -44,11 +48,30 @@ class Failure:
     pause_s: float | None = None
 
 
+_importing = threading.Lock()
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """The garbage collector rests: LiteLLM's thousands of classes stay, and looking through them took a quarter of
+    the time of the import. One thread at a time, so that the last to come doesn't find it off and leave it so.
+    """
+    with _importing:
+        on = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if on:
+                gc.enable()
+
+
 @functools.cache
 def library() -> Any:
     """LiteLLM, imported so that it looks up no prices in the network and prints nothing."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm  # takes seconds, and only those who name an LLM need it
+    with _no_collections():
+        import litellm  # takes seconds, and only those who name an LLM need it
 
     litellm.suppress_debug_info = True
     litellm.disable_aiohttp_transport = True  # its sessions outlive the event loop that made them
@@ -82,10 +105,23 @@ def straight_client(litellm: Any, provider: str, api_base: str | None, key: str 
     if provider != "openai" or api_base is None or not _is_here(api_base):
         return None
     http = httpx.AsyncClient(
-        trust_env=False, verify=api_base.startswith("https:"), limits=httpx.Limits(max_keepalive_connections=0)
+        trust_env=False, verify=authorities(api_base), limits=httpx.Limits(max_keepalive_connections=0)
     )
     key = key or os.environ.get("OPENAI_API_KEY")
     return litellm.exceptions.openai.AsyncOpenAI(base_url=api_base, api_key=key, http_client=http, max_retries=0)
+
+
+def authorities(api_base: str) -> ssl.SSLContext | bool:
+    """What a server's certificate is checked with; False where it shows none.
+
+    Kept, since reading the list of authorities takes longer than many a request, and the event loop stands meanwhile.
+    """
+    return not api_base.lower().startswith("http:") and _authorities()
+
+
+@functools.cache
+def _authorities() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _is_here(api_base: str) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 
+from leadline.models.providers import authorities
+
 TIMEOUT_S = 5.0
 _AT_ONCE = 8
 
@@ -66,7 +68,9 @@ class ServedModel:
 
     def _client(self) -> httpx.AsyncClient:
         # The address is the person's own: no proxy of the environment has a say in it.
-        return httpx.AsyncClient(headers=self._headers, timeout=TIMEOUT_S, trust_env=False)
+        return httpx.AsyncClient(
+            headers=self._headers, timeout=TIMEOUT_S, trust_env=False, verify=authorities(self._base)
+        )
 
 
 async def _json(client: httpx.AsyncClient, method: str, url: str, body: Any = None) -> Mapping[str, Any] | None:
