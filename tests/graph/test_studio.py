@@ -256,6 +256,7 @@ def test_a_question_in_place_of_an_answer(client: httpx.Client, bench: Bench) ->
         ({"collection": "nowhere"}, "There is no collection nowhere"),
         ({"top_k": 0}, "top_k"),
         ({"filters": {"$nope": 1}}, "$nope"),
+        ({"filters": {"nofield": 1}}, "No document of the collection default has the field nofield. These fields"),
     ],
 )
 def test_what_can_not_run_says_why(client: httpx.Client, knobs: dict[str, Any], told: str) -> None:

@@ -10,8 +10,8 @@ from leadline.api.collections import known_collection
 from leadline.api.cut import cut_off
 from leadline.api.schemas import ChatRequest
 from leadline.api.sse import HEADERS, begin_stream, numbered
+from leadline.graph.opening import refuse_knobs
 from leadline.graph.run import App
-from leadline.knowledge.lookup import refuse_unknown_fields
 
 router = APIRouter(tags=["chat"])
 
@@ -26,7 +26,7 @@ async def chat(asked: ChatRequest, request: Request, who: Who) -> Response:
     """
     app: App = request.app.state.leadline
     context = asked.context(app.settings, await known_collection(request, who, asked.collection))
-    await refuse_unknown_fields(app.library, context.collection, context.filters)
+    await refuse_knobs(app.library, context)
     thread = who.thread(asked.thread_id) if asked.thread_id else None
     clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:

@@ -50,6 +50,7 @@ class Dependencies:
     `retrievers` is given the collection. `sentence_scorer` scores the sentences that are quoted.
     `still_there` says which chunks that an earlier answer was made from are neither deleted nor replaced.
     `indexing` names the files of a collection that are still being taken in; None: there are none.
+    `refuse` raises what is wrong with a run's knobs that only the library can tell; None: nothing is.
     `zero_points` is given the collection and the reranker's name; None: no logit is shifted.
     `search` None: there is no web. `read_pages` None: its excerpts are the passages. `web_before`: what it said before.
     `ask_consent` None: nobody can be asked, so consent `ask` means no. `person` is asked where a run says `ask_person`.
@@ -63,6 +64,7 @@ class Dependencies:
     facts: Callable[[], Awaitable[Facts]]
     still_there: StillThere
     indexing: Indexing | None = None
+    refuse: Callable[[RunContext], Awaitable[None]] | None = None
     zero_points: ZeroPoints | None = None
     search: WebSearch | None = None
     read_pages: ReadPages | None = None
@@ -113,7 +115,7 @@ def build_graph(deps: Dependencies) -> Graph:
     def add(name: str, node: Step, *, defer: bool = False) -> None:
         graph.add_node(name, clocked(traced(name, node)), defer=defer)
 
-    add("planner", metered(plan, deps.chat, begins=True))
+    add("planner", _refusing(deps, metered(plan, deps.chat, begins=True)))
     search, rank = search_nodes(deps)
     add("hybrid", person_first(search, deps.person))
     add("web", _web(deps))
@@ -133,6 +135,15 @@ def build_graph(deps: Dependencies) -> Graph:
     graph.add_edge("reasoning", "reflection")
     graph.add_conditional_edges("reflection", after_reflection, ["hybrid", "web", END])
     return graph
+
+
+def _refusing(deps: Dependencies, plan: Step) -> Step:
+    async def first(state: RAGState, runtime: Runtime[RunContext]) -> RAGUpdate:
+        if deps.refuse is not None:
+            await deps.refuse(runtime.context)
+        return await plan(state, runtime)
+
+    return first
 
 
 def _web(deps: Dependencies) -> Node:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from leadline.citations import MeaningByLikeness, check_answer
-from leadline.config import Settings
+from leadline.config import RunContext, Settings
 from leadline.errors import LeadlineError, ModelUnavailable
 from leadline.graph.build import Dependencies
 from leadline.graph.person import Person
 from leadline.ingest.web_pages import PageReader
 from leadline.knowledge import Library
 from leadline.knowledge.documents import still_being_indexed
+from leadline.knowledge.lookup import refuse_unknown_fields
 from leadline.knowledge.web_cache import WebCache
 from leadline.models import open_reranker
 from leadline.models.base import ChatModel, Reranker
@@ -27,6 +28,7 @@ from leadline.nodes.extractive import SentenceScorer
 from leadline.nodes.outcome import Facts
 from leadline.nodes.record import retrieval_settings, without_folder
 from leadline.nodes.web import AskConsent
+from leadline.stores import filters
 from leadline.web import PageFetcher, open_search
 
 
@@ -58,6 +60,7 @@ def dependencies(
         facts=partial(_facts, settings, library, ranking),
         still_there=library.still_there,
         indexing=partial(still_being_indexed, library),
+        refuse=partial(refuse_knobs, library),
         rerank_timeout_s=settings.rerank_timeout_s,
         zero_points=library.calibrations.zero,
         search=open_search(settings),
@@ -67,6 +70,15 @@ def dependencies(
         person=person,
         check=partial(check_answer, meaning=MeaningByLikeness(TokenLikeness(encoder))),
     )
+
+
+async def refuse_knobs(library: Library, context: RunContext) -> None:
+    """Raises InvalidFilter for a run that would find nothing and never say why.
+
+    Every run asks this at its beginning, and so does whoever has to know before one begins.
+    """
+    filters.check(context.filters)
+    await refuse_unknown_fields(library, context.collection, context.filters)
 
 
 async def _facts(settings: Settings, library: Library, ranking: Reranker) -> Facts:

@@ -27,17 +27,15 @@ from leadline.graph.conversations import (
     Turn,
     open_conversations,
 )
-from leadline.graph.opening import dependencies
+from leadline.graph.opening import dependencies, refuse_knobs
 from leadline.graph.redaction import sweep
 from leadline.graph.seal import sealed
 from leadline.graph.threads import COLLECTION
 from leadline.graph.watching import RunObserver, watched
 from leadline.knowledge import Library, open_library
-from leadline.knowledge.lookup import refuse_unknown_fields
 from leadline.nodes.planner import refuse_no_question
 from leadline.nodes.web import AskConsent
 from leadline.state import RAGInput, RAGState, Result, merge_unique
-from leadline.stores import filters
 from leadline.telemetry import tracing
 
 log = logging.getLogger(__name__)
@@ -91,8 +89,7 @@ class App:
         async with self.conversations.turn(thread_id, context.collection) as turn:
             try:
                 refuse_no_question(question)  # before the conversation has it
-                filters.check(context.filters)
-                await refuse_unknown_fields(self.library, context.collection, context.filters)
+                await refuse_knobs(self.library, context)
                 async for event in self._events(_given(history, question), context, turn, thread_id):
                     yield event
             except Exception as error:  # noqa: BLE001 a named degrade point: the run ends with an error result
