@@ -82,7 +82,7 @@ async def test_the_collections_are_models(quoting: AsyncOpenAI) -> None:
     for name in ("gpt-4o", "leadline/other", "leadline/", "leadline/../default"):
         with pytest.raises(openai.NotFoundError) as missing:
             await quoting.chat.completions.create(model=name, messages=ASKED)
-        assert missing.value.code == "model_not_found"
+        assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
         assert name in missing.value.message
 
 
@@ -171,7 +171,6 @@ async def test_a_long_conversation_is_bounded(quoting: AsyncOpenAI) -> None:
         ({"messages": [*ASKED, {"role": "assistant", "content": "32"}]}, "last message"),
         ({"messages": [{"role": "user", "content": "  "}]}, "Nothing is asked"),
         ({"messages": [{"role": "user", "content": "x" * 20_001}]}, "20,001"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "type"),
         ({"extra_body": {"leadline": {"wbe": "never"}}}, "wbe"),
         ({"extra_body": {"leadline": {"llm": "openai/gpt-4o"}}}, "gpt-4o"),
     ],
@@ -183,7 +182,32 @@ async def test_what_cannot_be_done_is_refused_by_name(quoting: AsyncOpenAI, give
             await quoting.chat.completions.create(**{"model": "leadline", "messages": ASKED, "stream": stream, **given})
         assert refused.value.code in ("invalid_request", "config", "question")
         assert named in refused.value.message
-        assert set(refused.value.body) == {"code", "message", "hint"}  # type: ignore[call-overload]
+        assert set(refused.value.body) == {"code", "message", "hint", "type", "param"}  # type: ignore[call-overload]
+        assert refused.value.type == "invalid_request_error"
+        assert refused.value.param in refused.value.message or refused.value.param in ("messages", "leadline.llm")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        {"type": "file", "file": {"file_id": "f"}},
+    ],
+)
+async def test_only_text_is_read_and_that_is_said(quoting: AsyncOpenAI, part: dict[str, Any]) -> None:
+    """An image, a sound or a file, in the question or before it: one plain sentence, and where."""
+    with_part: list[Any] = [{"role": "user", "content": [{"type": "text", "text": QUESTION}, part]}]
+    for messages, place in ((with_part, "messages.0.content"), ([*ASKED, *with_part], "messages.1.content")):
+        with pytest.raises(openai.BadRequestError) as refused:
+            await quoting.chat.completions.create(model="leadline", messages=messages)
+        assert refused.value.body == {
+            "code": "invalid_request",
+            "message": f"body.{place}: only text is read here, and there is a part of the type {part['type']!r}.",
+            "hint": "docs/openai.md says what is understood.",
+            "type": "invalid_request_error",
+            "param": place,
+        }
 
 
 async def test_half_a_character_is_refused(quoting: AsyncOpenAI) -> None:
@@ -199,14 +223,15 @@ async def test_half_a_character_is_refused(quoting: AsyncOpenAI) -> None:
 
 async def test_a_wrong_field_is_named_as_it_was_written(quoting: AsyncOpenAI) -> None:
     """What is wrong is told by the field's own name, in words; the names of the program's types stay inside."""
-    for content in (5, r"\ud800", [{"type": "image_url"}]):
+    for content in (5, r"\ud800", [{"type": "image_url"}], [5], [{"type": "text"}], [{"type": {}}]):
         written = f'"{content}"' if isinstance(content, str) else json.dumps(content)
         body = f'{{"model": "leadline", "messages": [{{"role": "user", "content": {written}}}]}}'
         headers = {"content-type": "application/json"}
         refused = await quoting._client.post(f"{quoting.base_url}chat/completions", content=body, headers=headers)
         message = refused.json()["error"]["message"]
         assert message.startswith("body.messages.0.content")
-        assert not re.search(r"unbroken|function|\[|Value error", message)
+        assert not re.search(r"unbroken|function|\[|Value error|constrained", message)
+        assert message.count(": ") == 1 or '{"type": "text"' in message  # one thing is wrong, and one is told
 
 
 async def test_what_changes_nothing_here_is_let_pass(quoting: AsyncOpenAI) -> None:

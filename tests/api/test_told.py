@@ -13,6 +13,13 @@ BLANK = {
 }
 
 
+TOO_LONG = {
+    "code": "question",
+    "message": "The question has 20,001 characters; it may have 20,000.",
+    "hint": "Put long texts in as documents and ask about them.",
+}
+
+
 def error_of(response: httpx.Response) -> dict[str, Any]:
     """The error in the one shape."""
     return dict(response.json()["error"])
@@ -26,10 +33,26 @@ def test_a_blank_question_is_refused_alike(client: httpx.Client, blank: str) -> 
         assert (answer.status_code, error_of(answer)) == (422, BLANK)
     body = {"model": "leadline", "messages": [{"role": "user", "content": blank}]}
     answer = client.post("/v1/chat/completions", json=body)
-    assert (answer.status_code, error_of(answer)) == (400, BLANK)
-    assert client.get("/openapi.json").json()["components"]["schemas"]["ChatRequest"]["properties"]["question"][
-        "minLength"
-    ]
+    assert (answer.status_code, error_of(answer)) == (
+        400,
+        {**BLANK, "type": "invalid_request_error", "param": "messages"},
+    )
+
+
+def test_a_too_long_question_is_refused_alike(client: httpx.Client) -> None:
+    """With the limit and what to do, in the words of every surface; white space around it counts for nothing."""
+    question = "x" * 20_001
+    for stream in (True, False):
+        answer = client.post("/chat", json={"question": f" {question}\n", "stream": stream})
+        assert (answer.status_code, error_of(answer)) == (422, TOO_LONG)
+    body = {"model": "leadline", "messages": [{"role": "user", "content": question}]}
+    answer = client.post("/v1/chat/completions", json=body)
+    assert (answer.status_code, error_of(answer)) == (
+        400,
+        {**TOO_LONG, "type": "invalid_request_error", "param": "messages"},
+    )
+    schema = client.get("/openapi.json").json()["components"]["schemas"]["ChatRequest"]["properties"]["question"]
+    assert (schema["minLength"], schema["maxLength"]) == (1, 20_000)
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])

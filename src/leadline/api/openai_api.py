@@ -1,6 +1,7 @@
 """`/v1/chat/completions` and `/v1/models`: Leadline as a model, for programs that speak OpenAI's protocol.
 
-Errors have the one shape of this server, which OpenAI's clients read as well; a request that isn't right is a 400 here.
+Errors have the one shape of this server, which OpenAI's clients read as well, and with it the type and the parameter
+that theirs have. A request that isn't right is a 400 here.
 """
 
 from collections.abc import Callable, Coroutine
@@ -17,12 +18,12 @@ from leadline.api.cleaning import Cleaning
 from leadline.api.collections import known_collection
 from leadline.api.cut import cut_off
 from leadline.api.openai_schemas import MODEL, CompletionRequest, collection_of
-from leadline.api.openai_wire import INTERRUPTED, Reply, failure
-from leadline.api.problems import problem, status_of_code, what_is_wrong
+from leadline.api.openai_wire import INTERRUPTED, Reply, as_openai, failure
+from leadline.api.problems import place, status_of_code, what_is_wrong
 from leadline.api.sse import HEADERS, begin_stream
 from leadline.errors import ConfigError, QuestionRefused
+from leadline.graph.opening import refuse_knobs
 from leadline.graph.run import App
-from leadline.knowledge.lookup import refuse_unknown_fields
 
 MAX_NAME = 200
 BAD_REQUEST, NOT_FOUND, BAD_GATEWAY = 400, 404, 502
@@ -38,9 +39,12 @@ class _Route(APIRoute):
             try:
                 return await handle(request)
             except RequestValidationError as error:
-                return _refused(what_is_wrong(error))
-            except (ConfigError, QuestionRefused) as error:  # an LLM that isn't offered, or nothing is asked
-                return problem(BAD_REQUEST, error.code, error.message, error.hint)
+                _, *where = error.errors()[0]["loc"]  # body, then a field, or where it is no JSON, or nothing
+                return _refused(what_is_wrong(error), place(where) if where and isinstance(where[0], str) else None)
+            except ConfigError as error:  # an LLM that isn't offered
+                return _wrong(BAD_REQUEST, error.code, error.message, error.hint, "leadline.llm")
+            except QuestionRefused as error:
+                return _wrong(BAD_REQUEST, error.code, error.message, error.hint, "messages")
 
         return handler
 
@@ -70,11 +74,12 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
     app: App = request.app.state.leadline
     if asked.model not in await _names(app, who):
         return _no_model(asked.model)
-    if reason := asked.why_not():
-        return _refused(reason)
+    if refused := asked.why_not():
+        param, reason = refused
+        return _refused(reason, param)
     collection = await known_collection(request, who, collection_of(asked.model))
     context = asked.leadline.context(app.settings, collection)
-    await refuse_unknown_fields(app.library, context.collection, context.filters)
+    await refuse_knobs(app.library, context)
     reply = Reply(asked.model, str(request.base_url), bool(context.llm), asked.usage_wanted)
     clean = Cleaning(who, app.settings.data_dir)
     if asked.stream:
@@ -89,7 +94,7 @@ async def completions(asked: CompletionRequest, request: Request, who: Who) -> R
     result = clean.result(result)
     if error := failure(result):
         status = BAD_GATEWAY if error["code"] == INTERRUPTED else status_of_code(error["code"])
-        return problem(status, error["code"], error["message"], error["hint"])
+        return JSONResponse({"error": as_openai(error)}, status)
     return JSONResponse(reply.completion(result), headers=HEADERS)
 
 
@@ -103,10 +108,15 @@ def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
 
 
-def _refused(reason: str) -> Response:
-    return problem(BAD_REQUEST, "invalid_request", reason, "docs/openai.md says what is understood.")
+def _refused(reason: str, param: str | None) -> Response:
+    return _wrong(BAD_REQUEST, "invalid_request", reason, "docs/openai.md says what is understood.", param)
 
 
 def _no_model(name: str) -> Response:
     hint = f"{MODEL} and {MODEL}/COLLECTION are there; GET /v1/models lists them."
-    return problem(NOT_FOUND, "model_not_found", f"There is no model {name}.", hint)
+    return _wrong(NOT_FOUND, "model_not_found", f"There is no model {name}.", hint, "model")
+
+
+def _wrong(status: int, code: str, message: str, hint: str, param: str | None) -> Response:
+    told = {"code": code, "message": message, "hint": hint}
+    return JSONResponse({"error": as_openai(told, kind="invalid_request_error", param=param)}, status)

@@ -7,15 +7,16 @@ than an answer in text is refused by name.
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from leadline.api.schemas import Choices, unbroken
 from leadline.config import MAX_QUESTION_CHARS
-from leadline.errors import QuestionEmpty
+from leadline.nodes.planner import refuse_no_question
 
 MODEL: Final = "leadline"
 # Of a longer conversation the end is what a follow-up leans on.
 HISTORY_MESSAGES: Final = 20
+MAX_NAME: Final = 40  # of what a client calls something, in an error
 
 # Parameter → whether its value asks for nothing that isn't there.
 _REFUSED: Final[Mapping[str, Callable[[Any], bool]]] = {
@@ -40,14 +41,27 @@ class Part(BaseModel):
     """A part of a message. Only text is read."""
 
     type: Literal["text"]
-    text: Text
+    text: str
+
+
+def readable(content: object) -> object:
+    """The content of a message, if it is text or is made of text. Raises ValueError, which says what else there is."""
+    if content is not None and not isinstance(content, str | list):
+        raise ValueError("it has to be a text, or a list of parts")
+    for part in content if isinstance(content, list) else ():
+        kind, text = (part.get("type"), part.get("text")) if isinstance(part, dict) else (None, None)
+        if isinstance(kind, str) and kind != "text":
+            raise ValueError(f"only text is read here, and there is a part of the type {kind[:MAX_NAME]!r}")
+        if kind != "text" or not isinstance(text, str):
+            raise ValueError('each part has to be {"type": "text", "text": "…"}')
+    return unbroken(content)
 
 
 class Message(BaseModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Text | list[Part] | None = None
+    content: Annotated[str | list[Part] | None, BeforeValidator(readable)] = None
 
     @property
     def text(self) -> str:
@@ -74,20 +88,21 @@ class CompletionRequest(BaseModel):
     stream_options: StreamOptions | None = None
     leadline: Choices = Field(default_factory=Choices, description="What a run of Leadline may be told beside.")
 
-    def why_not(self) -> str:
-        """What keeps this request from being answered; empty where nothing does. Raises QuestionEmpty."""
+    def why_not(self) -> tuple[str, str] | None:
+        """The parameter that keeps this request from being answered and why; None where nothing does.
+
+        Raises QuestionRefused.
+        """
         given = self.model_extra or {}
         named = {name: given[name] for name in _REFUSED if given.get(name) is not None}
         refused = [name for name, value in named.items() if not _REFUSED[name](value)]
         if refused:
-            return f"Not supported: {', '.join(refused)}. This server answers in text, once, from documents."
+            said = f"Not supported: {', '.join(refused)}. This server answers in text, once, from documents."
+            return refused[0], said
         if self.messages[-1].role != "user":
-            return "The last message must be the user's, with a question in it."
-        if not self.question:
-            raise QuestionEmpty
-        if len(self.question) > MAX_QUESTION_CHARS:
-            return f"The question has {len(self.question):,} characters; it may have {MAX_QUESTION_CHARS:,}."
-        return ""
+            return "messages", "The last message must be the user's, with a question in it."
+        refuse_no_question(self.question)
+        return None
 
     @property
     def question(self) -> str:

@@ -7,6 +7,7 @@ drafts until then travels beside it, as the reasoning that clients show apart fr
 import json
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ class Reply:
 
     def _end(self, result: Result) -> str:
         if error := failure(result):
-            return _data({"error": error})
+            return _data({"error": as_openai(error)})
         chunks = [self._chunk({"content": line}) for line in result["answer"].splitlines(keepends=True)]
         chunks.append(self._chunk({"annotations": annotations(result, self.base)}, "stop", leadline=result))
         if self.usage_wanted:
@@ -82,6 +83,11 @@ def failure(result: Result) -> dict[str, str] | None:
         return None
     code = INTERRUPTED if result["status"] == "interrupted" else "internal"
     return {"code": code, "message": result["verdict"]["reason"], "hint": "", **result.get("error", {})}
+
+
+def as_openai(error: Mapping[str, str], *, kind: str = "server_error", param: str | None = None) -> dict[str, Any]:
+    """An error of the one shape with what OpenAI's have beside: its type, and which parameter is at fault."""
+    return {**error, "type": kind, "param": param}
 
 
 def usage(result: Result) -> dict[str, int]:

@@ -170,7 +170,7 @@ def what_is_wrong(error: RequestValidationError) -> str:
     """Each field that is wrong and why, in one sentence of bounded length."""
     # A query that may be left out may be None inside, which no client can say.
     told = [e for e in error.errors() if (e["loc"][0], e["type"]) != ("query", "none_required")]
-    found = [f"{_place(e['loc'])}: {_words(e['type'], e['msg'])}"[:MAX_PROBLEM_CHARS] for e in told]
+    found = [f"{place(e['loc'])}: {_words(e['type'], e['msg'])}"[:MAX_PROBLEM_CHARS] for e in told]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
     return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
 
@@ -179,7 +179,7 @@ def _words(kind: str, message: str) -> str:
     return "there is no such field" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
 
 
-def _place(loc: Sequence[str | int]) -> str:
+def place(loc: Sequence[str | int]) -> str:
     """The way to a field, as a client wrote it."""
     return ".".join(str(part) for part in loc if not _KIND.fullmatch(str(part)))
 

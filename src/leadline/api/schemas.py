@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from leadline.config import COLLECTION_PATTERN, MAX_QUESTION_CHARS, RunContext, Settings, WebPolicy
-from leadline.errors import ConfigError, QuestionEmpty
+from leadline.errors import ConfigError
+from leadline.nodes.planner import refuse_no_question
 from leadline.stores import filters
 
 T = TypeVar("T")
@@ -24,17 +25,16 @@ def unbroken(value: T) -> T:
 
 
 def asked(question: str) -> str:
-    """The question. Raises QuestionEmpty, which is told in the same words on every surface."""
-    if not question:
-        raise QuestionEmpty
+    """The question. Raises QuestionEmpty or QuestionTooLong, told in the same words on every surface."""
+    refuse_no_question(question)
     return question
 
 
 Question = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, max_length=MAX_QUESTION_CHARS),
+    StringConstraints(strip_whitespace=True),
     AfterValidator(asked),
-    Field(json_schema_extra={"minLength": 1}),
+    Field(json_schema_extra={"minLength": 1, "maxLength": MAX_QUESTION_CHARS}),
 ]
 
 
