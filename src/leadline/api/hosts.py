@@ -4,13 +4,15 @@ A page on the web can make a browser call a server on loopback under a name of i
 header gives away, or send it a form, which the Origin gives away. Doesn't know who the user is.
 """
 
+import re
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+# A host and a port it may have, and nothing else: of evil@localhost a lenient reader sees the part behind the @ only.
+_PLAIN = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]*)?", re.IGNORECASE | re.ASCII)
 
 
 class KnownHosts:
@@ -35,8 +37,8 @@ class KnownHosts:
     def _stranger(self, headers: Headers) -> str:
         host = headers.get("host", "")
         for named in headers.getlist("host") or [""]:  # httptools lets two of them pass
-            if _host_of(f"//{named}") not in self._hosts:
-                return _host_of(f"//{named}")[:100] or "an unnamed host"
+            if _host_of(named) not in self._hosts:
+                return named[:100] or "an unnamed host"
         for origin in headers.getlist("origin"):
             if not self._is_ours(origin.lower(), host.lower()):
                 return f"the origin {origin[:100]}"
@@ -46,7 +48,8 @@ class KnownHosts:
         """The page of this very address, one of an allowed name (a proxy may not pass Host on), or an allowed one."""
         if origin in self._origins or origin in (f"http://{host}", f"https://{host}"):
             return True
-        return _host_of(origin) in self._hosts - LOOPBACK
+        scheme, _, rest = origin.partition("://")
+        return scheme in ("http", "https") and _host_of(rest) in self._hosts - LOOPBACK
 
 
 def is_loopback(host: str) -> bool:
@@ -54,8 +57,7 @@ def is_loopback(host: str) -> bool:
     return host.strip("[]").lower() in LOOPBACK
 
 
-def _host_of(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+def _host_of(written: str) -> str:
+    """The host of host[:port]; empty where that isn't what is written."""
+    found = _PLAIN.fullmatch(written)
+    return found[1].strip("[]").rstrip(".").lower() if found else ""
