@@ -72,7 +72,12 @@ async def test_errors_say_what_to_do(copied: Path, tmp_path: Path) -> None:
         assert "no passage" in await fault(client, "get_passage", chunk_id="nope")
         assert "query" in await fault(client, "search")
         assert "top_k" in await fault(client, "search", query="x", top_k=1000)
-        assert "20000" in await fault(client, "ask", question="x" * 20_001)
+        for tool, name in (("ask", "question"), ("search", "query")):
+            told = await fault(client, tool, **{name: "x" * 20_001})
+            assert told == (
+                "The question has 20,001 characters; it may have 20,000. "
+                "Put long texts in as documents and ask about them."
+            )
         assert "add_document" in await fault(client, "add_document", name="a.md", text="x")
         assert (await call(client, "search", query=QUESTION))["passages"]
 
@@ -101,7 +106,8 @@ async def test_errors_of_arguments_are_short_and_in_our_words(tmp_path: Path) ->
     secret = "swordfish" * 3000
     async with served(tmp_path / "data", allow_write=True) as client:
         wrong: list[tuple[str, dict[str, Any], str]] = [
-            ("ask", {"question": secret}, "'question' can have at most 20000 characters. It"),
+            ("ask", {"question": secret}, "The question has 27,000 characters; it may have 20,000. Put"),
+            ("get_passage", {"chunk_id": secret}, "'chunk_id' can have at most 256 characters. It"),
             ("ask", {"question": ""}, "Nothing is asked: the question is empty. Write"),
             ("ask", {"question": ["swordfish"]}, "'question' has to be a text. It"),
             ("search", {}, "'query' is missing. It"),
@@ -191,7 +197,7 @@ def test_ctrl_c_ends_it_while_it_waits_for_input(tmp_path: Path) -> None:
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command(tmp_path / "data"), **pipes) as server:
+    with subprocess.Popen(command(tmp_path / "data", "--allow-write"), **pipes) as server:
         assert server.stdin
         assert server.stdout
         assert server.stderr

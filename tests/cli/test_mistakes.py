@@ -1,11 +1,16 @@
 """What a person is told who typed something wrong, or looked for it in the wrong place."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.servers.chat_server import running_chat_server
+
+from leadline.cli.llm import WELL_KNOWN
+from leadline.models import providers
 
 QUESTION = "What does error E-217 mean?"
 
@@ -27,6 +32,54 @@ def test_an_llm_that_cannot_be_is_refused_before_the_search(leadline: Any, fille
         assert named in done.err
         assert "Looking" not in done.err
         assert "hybrid" not in done.err
+
+
+@pytest.mark.parametrize("words", [("serve", "--port", 0), ("serve", "--workers", 2), ("mcp", "--allow-write")])
+def test_an_llm_that_cannot_be_ends_a_server_at_its_start(
+    leadline: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
+) -> None:
+    """Not its first question: the same words as for one question, and nothing is made for it."""
+    monkeypatch.setenv("LEADLINE_RUN__LLM", "nonsense")
+    done = leadline(*words, "--data-dir", tmp_path / "new")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Error: LiteLLM knows no provider for the model 'nonsense'.\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_llm_that_is_offered_and_cannot_be_ends_a_server_too(
+    leadline: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of those that a client may choose, here a file that isn't there."""
+    monkeypatch.setenv("LEADLINE_LLMS", f"openai/good,local:{tmp_path / 'none.gguf'}")
+    done = leadline("serve", "--port", 0, "--data-dir", tmp_path / "new")
+    assert (done.code, done.out) == (2, "")
+    assert "none.gguf can't be read" in done.err
+
+
+def test_well_known_providers_are_known_without_a_look() -> None:
+    """LiteLLM has each of them, and naming one doesn't load it: a server's start would take twice as long."""
+    litellm = providers.library()
+    for provider in WELL_KNOWN:
+        assert providers.provider_of(litellm, f"{provider}/a-model", None) == provider
+    code = (
+        "import sys\nfrom leadline import load_settings\nfrom leadline.cli.llm import check_llms_served\n"
+        "check_llms_served(load_settings(llms=['openai/a', 'ollama/b'], run={'llm': 'anthropic/c'}))\n"
+        "print('litellm' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout == "False\n"
+
+
+def test_an_agents_server_makes_no_data_folder_of_a_mistyped_name(leadline: Any, tmp_path: Path) -> None:
+    """It reads, and is refused as commands that read are; only one that may write makes it."""
+    (tmp_path / "hollow").mkdir()
+    for name in ("mistyped", "hollow"):
+        done = leadline("mcp", "--data-dir", tmp_path / name)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"Error: The data folder {tmp_path / name} ")
+        assert "leadline ingest PATH" in done.err
+    assert not (tmp_path / "mistyped").exists()
+    assert [*(tmp_path / "hollow").iterdir()] == []
 
 
 def test_a_missing_extra_is_told_with_the_missing_file(

@@ -11,15 +11,26 @@ if TYPE_CHECKING:
     from leadline.config import Settings
 
 MAGIC = b"GGUF"
+# Providers that LiteLLM has for sure: its import, which takes longer than a server's start, isn't needed to see it.
+WELL_KNOWN = frozenset(
+    "anthropic azure bedrock cohere deepseek gemini groq hosted_vllm huggingface lm_studio mistral ollama ollama_chat "
+    "openai openrouter perplexity together_ai vertex_ai vllm watsonx xai".split()
+)
+
+
+def check_llms_served(settings: "Settings") -> None:
+    """The same as `check_llm` for every LLM that a server of these settings would ask."""
+    for named in dict.fromkeys((settings.run.llm, *settings.llms)):
+        check_llm(named, settings)
 
 
 def check_llm(named: str | None, settings: "Settings") -> None:
     """Raises ConfigError for a model string that names no provider, or a file that is no model, and MissingExtra.
 
-    Whether a server answers, and has the model, is known at the first call. Takes the seconds that LiteLLM's import
-    takes, which a run with an LLM takes anyway.
+    Whether a server answers, and has the model, is known at the first call. For a name without one of the well-known
+    providers it takes the seconds that LiteLLM's import takes, which a run with an LLM takes anyway.
     """
-    if not named:
+    if not named or ("/" in named and named.partition("/")[0] in WELL_KNOWN):
         return
     from leadline.models import providers
     from leadline.models.local_llm import EXTRA, is_local

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, option, run, settings_for
+from leadline.cli.command import FAILED, AsJson, DataDir, LockTimeout, option, run, settings_for, settings_of_filled
 from leadline.cli.display import print_error
 from leadline.errors import ConfigError, LeadlineError, MissingExtra
 
@@ -49,10 +49,13 @@ def mcp(
             raise MissingExtra(
                 "The MCP server needs the package mcp.", hint="Install it with `pip install 'leadline[mcp]'`."
             ) from error
+        from leadline.cli.llm import check_llm
         from leadline.graph.run import open_app
 
+        settings = (settings_for if allow_write else settings_of_filled)(data_dir, lock_timeout)
+        await asyncio.to_thread(check_llm, settings.run.llm, settings)
         try:
-            async with open_app(settings_for(data_dir, lock_timeout)) as app:
+            async with open_app(settings) as app:
                 server = build_server(app, allow_write=allow_write, folders=add_from or ())
                 serving = asyncio.create_task(server.run_stdio_async())
                 await asyncio.wait({serving})

@@ -1,5 +1,6 @@
 """`leadline serve`: the page and the HTTP API, on this machine, or for others where tokens say who may ask."""
 
+import asyncio
 import errno
 import os
 import socket
@@ -81,9 +82,11 @@ def _refuse_taken(settings: "Settings") -> None:
 
 async def _serve(settings: "Settings") -> int:
     from leadline.api.workers import serve_alone, serve_by_many
+    from leadline.cli.llm import check_llms_served
     from leadline.knowledge import open_library
 
     _refuse_taken(settings)
+    await asyncio.to_thread(check_llms_served, settings)
     async with open_library(settings):  # what is wrong with the data folder is said here, not in a server's log
         pass
     say("Ctrl-C ends the server.", stderr=True)
