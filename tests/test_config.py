@@ -111,3 +111,23 @@ def test_a_bad_value_of_a_right_name_gets_no_list(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigError, match=r"chunk_tokens: .* 32") as caught:
         load_settings()
     assert caught.value.hint == ""
+
+
+def test_a_filter_in_variables_of_its_own_has_numbers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is JSON is that, everything else a text: in the environment and in .env. A text of digits is quoted.
+
+    In a mapping that is whole JSON already, and in leadline.toml, a text stays one.
+    """
+    (folder / ".env").write_text("LEADLINE_RUN__FILTERS__PAGE=3\nLEADLINE_RUN__FILTERS__SIGNED=true\n")
+    monkeypatch.setenv("LEADLINE_RUN__FILTERS__LANGUAGE", "de")
+    monkeypatch.setenv("LEADLINE_RUN__FILTERS__YEAR__$GTE", "2024")
+    monkeypatch.setenv("LEADLINE_RUN__FILTERS__CODE", '"17"')
+    expected = {"page": 3, "signed": True, "language": "de", "year": {"$gte": 2024}, "code": "17"}
+    assert load_settings().run.filters == expected
+    for name in ("LANGUAGE", "YEAR__$GTE", "CODE"):
+        monkeypatch.delenv(f"LEADLINE_RUN__FILTERS__{name}")
+    (folder / ".env").write_text('LEADLINE_RUN__FILTERS={"page": "3"}\n')
+    assert load_settings().run.filters == {"page": "3"}
+    (folder / ".env").unlink()
+    (folder / "leadline.toml").write_text('[run.filters]\npage = "3"\n')
+    assert load_settings().run.filters == {"page": "3"}

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -29,6 +30,7 @@ Consent = Literal["ask", "yes", "no"]
 COLLECTION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 MAX_QUESTION_CHARS = 20_000
 ENV_PREFIX = "LEADLINE_"
+FILTER_PREFIX = "LEADLINE_RUN__FILTERS__"
 NEAR = 0.7  # how alike a name is to one that is meant by it, of 1
 # Read by the tests and the Makefile, not settings of the application.
 ENV_NOT_SETTINGS = frozenset({"LEADLINE_SHARED", "LEADLINE_CRASH_ROUNDS"})
@@ -56,6 +58,16 @@ def _hosts(values: list[str]) -> list[str]:
         if not _HOST.fullmatch(value):
             raise ValueError(f"{value!r} is no host; one is written docs.example, without scheme, port or *")
     return [value.strip("[]").lower() for value in values]
+
+
+def _operand(variable: str, value: Any) -> Any:
+    """What a field of a filter is compared with, in a variable of its own: data where it is JSON, else its text."""
+    if value is None or not variable.upper().startswith(FILTER_PREFIX):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 Listed = Annotated[list[str], NoDecode, BeforeValidator(_listed)]
@@ -195,6 +207,9 @@ class Settings(BaseSettings):
         if isinstance(dotenv_settings, DotEnvSettingsSource):
             ours = {k: v for k, v in dotenv_settings.env_vars.items() if k.upper().startswith(ENV_PREFIX)}
             dotenv_settings.env_vars = ours
+        for source in (env_settings, dotenv_settings):
+            if isinstance(source, EnvSettingsSource):
+                source.env_vars = {k: _operand(k, v) for k, v in source.env_vars.items()}
         return (
             init_settings,
             env_settings,
