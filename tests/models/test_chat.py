@@ -284,6 +284,17 @@ def test_nesting_without_end_is_no_object() -> None:
         assert parse_reply(f"{nested} {YES}", Verdict) == verdict
 
 
+@pytest.mark.parametrize("piece", ["{", '{"a" ', '{"a":1,', '{"a":{},'])
+def test_a_reply_of_braces_is_read_in_time(piece: str) -> None:
+    """Eight times as many take about eight times as long, whatever they begin; by the square it were 64 times."""
+    taken = []
+    for count in (5_000, 40_000):
+        start = time.process_time()
+        assert isinstance(parse_reply(piece * count, Verdict), str)
+        taken.append(time.process_time() - start)
+    assert taken[1] < 20 * taken[0]
+
+
 def test_what_no_text_may_have_is_taken_out_of_escapes_too() -> None:
     """An object's strings can hold what the reply's own text doesn't: NUL, an escape of the terminal, half a pair."""
     found = parse_reply(r'{"grounded": true, "reasons": ["a\u0000b\u001b[0m", "\ud800", "\ud83d\ude00"]}', Verdict)

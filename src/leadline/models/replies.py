@@ -46,8 +46,23 @@ def ask_to_repair(messages: Sequence[Mapping[str, Any]], reply: str, problem: st
     return [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": wish}]
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder()
+class _Unnumbered(str):
+    """A text in which `json` finds no line numbers. It counts lines from the beginning for each error that it raises,
+    and there is one for each brace that begins nothing."""
+
+    __slots__ = ()
+
+    def count(self, *_: Any) -> int:
+        """No line break."""
+        return 0
+
+    def rfind(self, *_: Any) -> int:
+        """Nowhere."""
+        return -1
+
+
+def _objects(reply: str) -> Iterator[dict[str, Any]]:
+    decoder, text = json.JSONDecoder(), _Unnumbered(reply)
     at = text.find("{")
     while at >= 0:
         try:
