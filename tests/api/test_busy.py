@@ -16,7 +16,7 @@ from tests.api.uploading import client_of, documents, error, finished, kept, upl
 from leadline import Settings, load_settings
 from leadline.errors import StoreBusy, StoreError
 from leadline.stores.catalog_jobs import add_job
-from leadline.stores.turns import Turns
+from leadline.stores.turns import WriteTurns
 
 Serving = Callable[[Settings], AbstractContextManager[str]]
 
@@ -62,7 +62,7 @@ def test_uploads_that_wait_hold_up_nobody_else(serving: Serving, tmp_path: Path)
 
 async def test_a_turn_that_does_not_come_is_told() -> None:
     """Whoever waited too long is told so, and the next one is let in as soon as it is free."""
-    turns, free = Turns(wait_s=0.1), threading.Event()
+    turns, free = WriteTurns(wait_s=0.1), threading.Event()
 
     async def first() -> bool:
         return await turns.take(lambda: free.wait(10))

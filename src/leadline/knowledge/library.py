@@ -29,7 +29,7 @@ from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_collections import collection_names, identity, stored_manifests, total_generation
 from leadline.stores.catalog_origins import still_there
 from leadline.stores.catalog_sources import SourceInfo, list_sources
-from leadline.stores.turns import Turns
+from leadline.stores.turns import WriteTurns
 
 DEFAULT = "default"  # the collection that is always there
 
@@ -42,7 +42,7 @@ class Library:
         self.catalog = catalog
         self.embedder: Embedder = open_embedder(settings.embedding_model)
         self.gate = Gate(catalog, settings.lock_timeout_s)
-        self.turns = Turns()
+        self.turns = WriteTurns()
         self.calibrations = Calibrations(catalog, self.gate, settings.max_wrong)
         self._stack = stack
         self._opening = asyncio.Lock()

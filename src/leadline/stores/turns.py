@@ -14,7 +14,7 @@ from leadline.stores.catalog_database import BUSY_TIMEOUT_S
 T = TypeVar("T")
 
 
-class Turns:
+class WriteTurns:
     """For one event loop. Whoever comes first is first."""
 
     def __init__(self, wait_s: float = BUSY_TIMEOUT_S) -> None:
@@ -22,7 +22,10 @@ class Turns:
         self._turn = asyncio.Lock()
 
     async def take(self, write: Callable[[], T]) -> T:
-        """What `write` returns, called in a thread. Raises StoreBusy where its turn doesn't come in time."""
+        """What `write` returns, called in a thread. Raises StoreBusy where its turn doesn't come in time.
+
+        Cancelled while it writes, it goes on, and the next turn comes after it: a thread can't be ended.
+        """
         try:
             async with asyncio.timeout(self._wait_s):
                 await self._turn.acquire()
@@ -31,7 +34,6 @@ class Turns:
                 f"The catalog could not be written to within {self._wait_s:g} s: others were before.",
                 hint="Another process may be writing to it; try again when it is done.",
             ) from None
-        try:
-            return await asyncio.to_thread(write)
-        finally:
-            self._turn.release()
+        writing = asyncio.ensure_future(asyncio.to_thread(write))
+        writing.add_done_callback(lambda _: self._turn.release())
+        return await asyncio.shield(writing)
