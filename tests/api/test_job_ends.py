@@ -8,6 +8,7 @@ from leadline.stores.catalog_job_rows import UploadedFile, find_job
 from leadline.stores.catalog_jobs import (
     DELETED,
     LONGEST_WAIT_S,
+    MAX_ATTEMPTS,
     add_job,
     begin_item,
     claim_job,
@@ -51,6 +52,22 @@ async def test_a_failure_beside_a_deleted_document_is_one(tmp_path: Path) -> Non
         end_item(catalog, claimed.claim, 1, status="failed", error="It can't be read.")
         ended = finish_job(catalog, claimed.claim)
         assert (ended.status, ended.error) == ("failed", "It can't be read.")
+
+
+async def test_a_job_that_is_given_up_blames_no_deleted_document(tmp_path: Path) -> None:
+    """What was being read and had been deleted is no reason: all that is still wanted went in."""
+    async with writable(tmp_path / "data") as catalog:
+        add_job(catalog, "c", _files("kept.md", "gone.md"), lambda: None, now=NOW)
+        for attempt in range(MAX_ATTEMPTS):
+            claimed = claim_job(catalog, this_process(), now=NOW)
+            assert claimed is not None
+            if not attempt:
+                end_item(catalog, claimed.claim, 0, status="done", chunks=3)
+                begin_item(catalog, claimed.claim, 1)
+                forget_uploads(catalog, "c/gone.md")
+            ended = give_back(catalog, claimed.claim, error="The process ended.", now=NOW)
+        assert (ended.status, ended.error) == ("done", None)
+        assert [item.error for item in ended.items] == [None, DELETED]
 
 
 async def test_a_clock_that_is_put_back_makes_no_job_wait_for_ever(tmp_path: Path) -> None:

@@ -217,6 +217,7 @@ def _set_item(connection: Connection, number: int, place: int, **values: Any) ->
 def _end(connection: Connection, number: int, now: float, why_left: str) -> None:
     """Ends a job; files that were not taken in failed, and say why."""
     left = (job_items.c.job == number) & job_items.c.status.in_(ACTIVE)
+    connection.execute(update(job_items).where(left, job_items.c.deleted != 0).values(status="failed", error=DELETED))
     gone = connection.execute(update(job_items).where(left).values(status="failed", error=why_left)).rowcount
     rows = connection.execute(select(job_items).where(job_items.c.job == number).order_by(job_items.c.place)).all()
     items = [item_of(row) for row in rows]
