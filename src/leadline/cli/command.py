@@ -105,8 +105,12 @@ async def without_retries(library: "Library", context: "RunContext") -> "RunCont
 
     Those of any other are as they were.
     """
+    from leadline.stores.catalog_sources import count_chunks
+
     name = context.collection
-    if name not in await library.collections() or await library.sources(name):  # the run says what is unknown
+    if name not in await library.collections():  # the run says that
+        return context
+    if await asyncio.to_thread(count_chunks, library.catalog, name):
         return context
     say_empty(name)
     return context.model_copy(update={"max_retries": 0})
