@@ -21,7 +21,7 @@ class Limits:
     max_bytes: int = 200_000_000
     max_pages: int = 5_000
     max_chars: int = 20_000_000
-    max_seconds: float = 300.0
+    max_seconds: float = 600.0
     """For reading and cutting. Kept by `ReadingProcess` and `prepare`; a loader alone can't be ended."""
     max_unpacked_bytes: int = 400_000_000
     """All parts of a zip container together (DOCX), as its directory states them."""
