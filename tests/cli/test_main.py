@@ -69,6 +69,19 @@ def test_importing_the_command_line_loads_nothing_heavy() -> None:
     assert modules_after("import leadline.cli") & HEAVY == set()
 
 
+def test_only_a_command_changes_how_often_garbage_is_collected() -> None:
+    """Whoever imports the library, or the command line in it, finds the collector as they set it."""
+    code = (
+        "import gc, sys; gc.set_threshold(600, 9, 9); import leadline, leadline.cli; print(gc.get_threshold())\n"
+        "sys.argv = ['leadline', '--version']\n"
+        "try: leadline.cli.main()\n"
+        "except SystemExit: print(gc.get_threshold()[0] > 600)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("(600, 9, 9)", "True")
+
+
 def test_ls_needs_the_catalog_only(filled: Path) -> None:
     """Listing loads no index, no model and no graph."""
     code = (

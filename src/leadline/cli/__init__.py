@@ -3,6 +3,7 @@
 Importing it loads no store and no model: each command imports what it needs when it runs.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -46,6 +47,9 @@ EXIT_CODES = (
 # Typer has no name for it, only for this child of it.
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 _PREFIX = "Value error, "  # of the library that checks values, before its own words
+# New objects that the garbage collector waits for. What a command imports stays, and is looked through again and again
+# by default: at 50,000 `leadline search` takes 0.9 of the processor's time. Who imports the library keeps their own.
+_NEW_OBJECTS = 50_000
 
 
 class _Commands(TyperGroup):
@@ -62,6 +66,7 @@ class _Commands(TyperGroup):
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
+    gc.set_threshold(_NEW_OBJECTS)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started this process: nobody reads it
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 open to the end
