@@ -167,7 +167,7 @@ class Settings(BaseSettings):
     max_pages: int = Field(5000, ge=1)
     max_chars: int = Field(20_000_000, ge=1000, description="Largest extracted text of one file, in characters.")
     max_file_seconds: float = Field(
-        300, gt=0, le=86_400, description="How long the text of one file may take to be read."
+        600, gt=0, le=86_400, description="How long the text of one file may take to be read."
     )
     host: str = "127.0.0.1"
     port: int = Field(8321, ge=0, le=65535)
