@@ -22,6 +22,8 @@ QUESTION = "What does error E-217 mean?"
         ("gpt 99", "gpt 99"),
         ("bogusprovider/model", "bogusprovider/model"),
         ("local:/nope.gguf", "/nope.gguf"),
+        ("local:~nosuchuser/nope.gguf", "~nosuchuser/nope.gguf can't be read"),
+        ("local:", "no file is named"),
     ],
 )
 def test_an_llm_that_cannot_be_is_refused_before_the_search(leadline: Any, filled: Path, llm: str, named: str) -> None:
@@ -80,6 +82,18 @@ def test_an_agents_server_makes_no_data_folder_of_a_mistyped_name(leadline: Any,
         assert "leadline ingest PATH" in done.err
     assert not (tmp_path / "mistyped").exists()
     assert [*(tmp_path / "hollow").iterdir()] == []
+
+
+@pytest.mark.parametrize("address", ["me:secret@host/v1", "ftp://me:secret@host", "http://[::1", "http://host:p", "x"])
+def test_what_is_no_address_of_a_server_is_refused(
+    leadline: Any, filled: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """With the setting's name, and without repeating what may hold a password."""
+    monkeypatch.setenv("LEADLINE_LLM_API_BASE", address)
+    done = leadline("ask", QUESTION, "--llm", "openai/foo", "--data-dir", filled)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Error: LEADLINE_LLM_API_BASE is no address of a server.\n")
+    assert "secret" not in done.err
 
 
 def test_a_missing_extra_is_told_with_the_missing_file(

@@ -25,21 +25,26 @@ def check_llms_served(settings: "Settings") -> None:
 
 
 def check_llm(named: str | None, settings: "Settings") -> None:
-    """Raises ConfigError for a model string that names no provider, or a file that is no model, and MissingExtra.
+    """Raises ConfigError for a model string that names no provider, a file that is no model, or a server's address that
+    is none, and MissingExtra.
 
     Whether a server answers, and has the model, is known at the first call. For a name without one of the well-known
     providers it takes the seconds that LiteLLM's import takes, which a run with an LLM takes anyway.
     """
-    if not named or ("/" in named and named.partition("/")[0] in WELL_KNOWN):
+    if not named:
         return
     from leadline.models import providers
     from leadline.models.local_llm import EXTRA, is_local
+    from leadline.models.served import check_address
 
     if not is_local(named):
+        check_address(settings.llm_api_base)
+        if "/" in named and named.partition("/")[0] in WELL_KNOWN:
+            return
         providers.provider_of(providers.library(), named, settings.llm_api_base)
         return
     _, _, file = named.partition(":")
-    problem = _no_model(Path(file).expanduser()) if ":" in named else ""
+    problem = _no_model(file) if ":" in named else ""
     if importlib.util.find_spec("xllamacpp") is None:
         raise MissingExtra(
             f"A local LLM needs the extra `{EXTRA}`.{f' And {problem}.' if problem else ''}",
@@ -55,10 +60,12 @@ def address_of(api_base: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-def _no_model(path: Path) -> str:
+def _no_model(file: str) -> str:
     """What keeps a file from being a model; empty for one that may be."""
+    if not file.strip():
+        return "no file is named"
     try:
-        with path.open("rb") as file:
-            return "" if file.read(len(MAGIC)) == MAGIC else f"{path} is no GGUF file"
-    except OSError as error:
-        return f"{path} can't be read: {error.strerror or error}"
+        with Path(file).expanduser().open("rb") as opened:
+            return "" if opened.read(len(MAGIC)) == MAGIC else f"{file} is no GGUF file"
+    except (OSError, RuntimeError) as error:  # RuntimeError: the home of a user that there isn't
+        return f"{file} can't be read: {getattr(error, 'strerror', None) or error}"

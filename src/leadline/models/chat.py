@@ -17,7 +17,7 @@ from leadline.models.chunks import StreamedReply, delta_of, invented_finish, tho
 from leadline.models.local_llm import LocalChat, is_local
 from leadline.models.plain import plain
 from leadline.models.replies import ask_for_schema, ask_to_repair, parse_reply
-from leadline.models.served import OwnServer, ServedModel
+from leadline.models.served import OwnServer, ServedModel, check_address
 from leadline.models.thinking import ThinkingFilter
 
 FIRST_BACKOFF_S = 0.5
@@ -38,12 +38,13 @@ def open_chat(setting: str | None, settings: Settings) -> ChatModel | None:
     """The chat model that `setting` names, None for none. Whether it exists is known at its first call.
 
     `local` is the model of the extra `local-llm`, `local:FILE.gguf` another one on this machine; all else is a LiteLLM
-    model string.
+    model string. Raises ConfigError where the server's address is none.
     """
     if not setting:
         return None
     if is_local(setting):
         return LocalChat(setting, settings, connect=_own_chat)
+    check_address(settings.llm_api_base)
     return _hosted(setting, settings.llm_api_base, settings.llm_timeout_s, settings.llm_retries)
 
 

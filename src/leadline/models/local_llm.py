@@ -94,14 +94,16 @@ class LocalChat:
         _, named, file = self._setting.partition(":")
         if not named:
             return fetched(models_folder(self._settings.models_dir))
-        path = Path(file).expanduser()
         try:
+            path = Path(file).expanduser()
             with path.open("rb") as opened:
                 if opened.read(4) == b"GGUF":
                     return path.resolve()
-        except OSError:
+        except (OSError, RuntimeError):  # RuntimeError: the home of a user that there isn't
             pass
-        raise ModelUnavailable(f"{path.name or 'local:'} is no GGUF file that can be read.", hint="Check its path.")
+        raise ModelUnavailable(
+            f"{Path(file).name or 'local:'} is no GGUF file that can be read.", hint="Check its path."
+        )
 
 
 def _shorter(max_tokens: int | None) -> int:

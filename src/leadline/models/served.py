@@ -7,13 +7,28 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
+from leadline.errors import ConfigError
 from leadline.models.providers import authorities
 
 TIMEOUT_S = 5.0
 _AT_ONCE = 8
+
+
+def check_address(api_base: str | None) -> None:
+    """Raises ConfigError for what is no address of a server. It isn't repeated there: it may hold a password."""
+    try:
+        parts = urlsplit(api_base or "http://none")
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # half an address of IPv6, or a port that is none
+        known = False
+    if not known:
+        raise ConfigError(
+            "LEADLINE_LLM_API_BASE is no address of a server.", hint="One is written http://localhost:8000/v1."
+        )
 
 
 @dataclass(frozen=True, slots=True)
