@@ -75,6 +75,7 @@ def test_a_withdrawn_draft_is_gone_at_once(page: Page) -> None:
         ask(page, QUESTION)
         expect(page.locator(".turn:last-child .answer")).to_have_text(left)
         expect(page.locator(".turn:last-child .broken")).to_contain_text("Interrupted")
+        expect(page.locator(".turn:last-child")).to_have_attribute("data-status", "interrupted")
 
 
 def test_a_run_is_stopped(written: Page, site: Site) -> None:
@@ -85,10 +86,12 @@ def test_a_run_is_stopped(written: Page, site: Site) -> None:
     written.get_by_role("button", name="Stop").click()
     ended(written)
     expect(written.locator(".broken")).to_contain_text("Stopped")
+    expect(written.locator(".turn")).to_have_attribute("data-status", "stopped")
     site.chat.script(says(TRUE))
     written.get_by_role("button", name="Ask again").click()
     ended(written)
     expect(written.locator(".turn:last-child .answer button.cite")).to_have_count(1)
+    expect(written.locator(".turn:last-child")).to_have_attribute("data-status", "answered")
 
 
 def test_a_broken_stream_is_no_answer(written: Page, site: Site) -> None:
@@ -99,6 +102,7 @@ def test_a_broken_stream_is_no_answer(written: Page, site: Site) -> None:
     expect(turn.locator(".broken")).to_contain_text("Interrupted")
     expect(turn.locator(".answer")).to_have_text("")
     expect(turn.get_by_role("button", name="Ask again")).to_be_visible()
+    expect(turn).to_have_attribute("data-status", "interrupted")
 
 
 def test_a_refused_question_says_why(page: Page) -> None:
@@ -120,21 +124,23 @@ class OwnServer:
 
     def __init__(self, folder: Path, chat: ChatServer) -> None:
         self._folder, self._chat = folder, chat
+        self._port = 0
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
-        """Returns its address when it listens."""
+        """Returns its address when it listens: the same one each time."""
         told = {
             "LEADLINE_DATA_DIR": str(self._folder),
             "LEADLINE_LLM_API_BASE": self._chat.url,
             "LEADLINE_RUN__LLM": LLM,
             "LEADLINE_RUN__MAX_RETRIES": "0",
         }
-        command = [sys.executable, "-c", RUN, "serve", "--port", "0"]
+        command = [sys.executable, "-c", RUN, "serve", "--port", str(self._port)]
         self._process = subprocess.Popen(command, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            if found := re.search(r"running on (http://127\.0\.0\.1:\d+)", line):
+            if found := re.search(r"running on (http://127\.0\.0\.1:(\d+))", line):
+                self._port = int(found[2])
                 return found[1]
         raise AssertionError("the server ended at its start")
 
@@ -156,7 +162,8 @@ def own_server(filled: Path, writer: ChatServer, tmp_path: Path) -> Iterator[Own
 
 
 def test_a_server_lost_in_mid_stream(own_server: OwnServer, context: BrowserContext, writer: ChatServer) -> None:
-    """The server is killed while it answers: interrupted, the question stays, and asking again says who is missing."""
+    """The server is killed while it answers: interrupted, the question stays, and asking again says who is missing;
+    when a server is there again, the same conversation goes on."""
     page = opened(context, own_server.start())
     writer.script(Reply(tuple(TRUE.split()[0:1]) + tuple(f" {w}" for w in TRUE.split()[1:6]), end="hang", hang_s=300))
     ask(page, QUESTION, wait=False)
@@ -165,7 +172,9 @@ def test_a_server_lost_in_mid_stream(own_server: OwnServer, context: BrowserCont
     )  # it reads its models first
     own_server.kill()
     ended(page)
+    expect(page.locator(".turn")).to_have_attribute("data-status", "interrupted")
     expect(page.locator(".broken")).to_contain_text("Interrupted")
+    expect(page.locator("#live")).to_contain_text("Interrupted")
     expect(page.locator(".answer.incomplete")).to_contain_text("The fairway")
     expect(page.locator(".turn h2")).to_have_text(QUESTION)
     page.get_by_role("button", name="Ask again").click()
@@ -173,4 +182,11 @@ def test_a_server_lost_in_mid_stream(own_server: OwnServer, context: BrowserCont
     again = page.locator(".turn:last-child")
     expect(again.locator(".broken")).to_contain_text("can't be reached")
     expect(again.locator("h2")).to_have_text(QUESTION)
-    expect(again.get_by_role("button", name="Ask again")).to_be_visible()
+    expect(again).to_have_attribute("data-status", "refused")
+    own_server.start()
+    writer.script(says(TRUE))
+    again.get_by_role("button", name="Ask again").click()
+    ended(page)
+    expect(page.locator(".turn:last-child .answer button.cite")).to_have_count(1)
+    page.reload()
+    expect(page.locator(".turn h2")).to_have_text([QUESTION])  # the one that was answered is kept

@@ -38,6 +38,12 @@ export class Turn {
     this.#steps = new Steps();
     this.#answer.before(this.#steps.element);
     this.#answer.setAttribute("aria-busy", "true");
+    this.#is("running");
+  }
+
+  /** The status of the turn in its markup: that of the result, or what became of a run without one. */
+  #is(status) {
+    this.element.dataset.status = clean(status);
   }
 
   /** What one event of the run changes. */
@@ -67,20 +73,26 @@ export class Turn {
   recall(text, result) {
     this.#ended = true;
     if (result) this.#show(result);
-    else this.#answer.replaceChildren(withMarks(fromMarkdown(text), unkept));
+    else {
+      this.#is("answered");
+      this.#answer.replaceChildren(withMarks(fromMarkdown(text), unkept));
+    }
   }
 
   /** A question of an earlier visit that has no answer. */
   unanswered() {
     this.#ended = true;
+    this.#is("unanswered");
     this.#after.append(h("p", { class: "note" }, "No answer is kept: it was stopped, or made from a document that is deleted."), this.#again());
   }
 
-  /** The stream ended without a result: `problem` says why, null where the person stopped it. */
+  /** The stream ended without a result, which is what interrupted means: nobody is left to send one where a server is
+      killed. `problem` says why it ended, null where the person stopped it. */
   broke(problem) {
     this.#ended = true;
     const stopped = problem === null;
     const refused = !stopped && (problem.status >= 400 || problem.code === "unreachable");
+    this.#is(stopped ? "stopped" : refused ? "refused" : "interrupted");
     this.#halt(stopped ? "stopped" : refused ? "not asked" : "interrupted");
     const heading = stopped ? "Stopped" : refused ? "Not answered" : "Interrupted";
     const text = stopped
@@ -133,6 +145,7 @@ export class Turn {
   }
 
   #show(result) {
+    this.#is(result.status);
     this.#quoted = (result.models?.llm ?? "extractive") === "extractive";
     if (result.status === "answered") this.#answered(result);
     else if (result.status === "abstained") this.#abstained(result);
