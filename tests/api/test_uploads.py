@@ -125,6 +125,18 @@ def test_a_document_of_too_many_pages_fails_with_the_limit(small: Small) -> None
     assert "3 pages, more than 2" in job["items"][0]["error"]
 
 
+def test_a_failed_upload_is_seen_in_the_collection_it_began(small: Small) -> None:
+    """Nothing of it could be read: the collection is there, empty, and by its name the job and the reason are found."""
+    job = finished(small.client, upload(small.client, {"photo.pdf": b"no PDF"}, collection="begun"))
+    assert job["status"] == "failed"
+    listed = small.client.get("/collections").json()["collections"]
+    assert {"name": "begun", "documents": 0, "chunks": 0} in listed
+    assert [each["id"] for each in small.client.get("/jobs?collection=begun").json()["jobs"]] == [job["id"]]
+    failed = documents(small.client, collection="begun")["photo.pdf"]
+    assert (failed["status"], failed["error"]) == ("failed", job["items"][0]["error"])
+    assert failed["error"]
+
+
 def test_a_hostile_line_holds_nothing_up(small: Small) -> None:
     """A line of a million letters is taken in, or refused, in a while; others are answered meanwhile."""
     accepted = upload(small.client, {"line.md": b"a" * MB}, collection="hostile")
