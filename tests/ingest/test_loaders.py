@@ -46,12 +46,12 @@ def test_suffixes_are_read_in_any_case_and_from_any_system() -> None:
 
 
 def test_limits_of_bytes_and_characters_hold(tmp_path: Path) -> None:
-    """A file over a limit is refused by name of the limit, not cut."""
+    """A file over a limit is refused by name of the setting that raises it, not cut."""
     path = tmp_path / "big.txt"
     path.write_bytes(b"x" * 101)
-    with pytest.raises(FileTooLarge, match="100 bytes"):
+    with pytest.raises(FileTooLarge, match=r"100 bytes\. .*LEADLINE_MAX_FILE_MB"):
         load(path, path.name, Limits(max_bytes=100))
-    with pytest.raises(FileTooLarge, match="50 characters"):
+    with pytest.raises(FileTooLarge, match=r"50 characters\. .*LEADLINE_MAX_CHARS"):
         load(path, path.name, Limits(max_chars=50))
 
 
@@ -65,6 +65,6 @@ def test_a_named_pipe_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_an_error_of_ours(tmp_path: Path) -> None:
-    """A file that vanished is reported like any bad file."""
-    with pytest.raises(UnreadableFile):
+    """A file that vanished is reported like any bad file, and as one that isn't there."""
+    with pytest.raises(UnreadableFile, match="No such file"):
         load(tmp_path / "gone.txt", "gone.txt")

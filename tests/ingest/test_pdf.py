@@ -66,11 +66,18 @@ def test_a_truncated_file_is_refused_or_read(make_pdf: PdfMaker, cut: int) -> No
         load_pdf(make_pdf(["ALPHA"])[:cut], Limits())
 
 
+def test_a_file_whose_pages_are_all_damaged_needs_no_ocr(make_pdf: PdfMaker) -> None:
+    """It is told what may help it, and that is not what a scan needs."""
+    damaged = make_pdf(["alpha", "beta"]).replace(b"/Helvetica /Enc", b"/Odd /FirstChar 32 /Widths [(a)] /Enc")
+    with pytest.raises(EmptyFile, match=r"Of 2 pages none could be read\. Open it in a viewer"):
+        load_pdf(damaged, Limits())
+
+
 def test_limits_of_pages_and_characters_hold(make_pdf: PdfMaker) -> None:
     """A file over a limit is refused, not cut."""
-    with pytest.raises(FileTooLarge, match="3 pages"):
+    with pytest.raises(FileTooLarge, match=r"3 pages.* LEADLINE_MAX_PAGES"):
         load_pdf(make_pdf(["a", "b", "c"]), Limits(max_pages=2))
-    with pytest.raises(FileTooLarge, match="10 characters"):
+    with pytest.raises(FileTooLarge, match=r"10 characters\. .*LEADLINE_MAX_CHARS"):
         load_pdf(make_pdf(["more than ten characters"]), Limits(max_chars=10))
 
 

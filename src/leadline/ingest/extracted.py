@@ -99,7 +99,7 @@ def check_chars(length: int, limits: Limits) -> None:
     if length > limits.max_chars:
         raise FileTooLarge(
             f"The text is longer than {limits.max_chars:,} characters.",
-            hint="Split the file, or raise the limit of characters (max_chars).",
+            hint="Split the file, or raise LEADLINE_MAX_CHARS.",
         )
 
 

@@ -7,6 +7,7 @@ chunks and no stores.
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path, PurePath
+from stat import S_ISREG
 
 from leadline.errors import EmptyFile, FileTooLarge, UnreadableFile, UnsupportedFile
 from leadline.ingest.extracted import Extracted, Limits
@@ -67,12 +68,13 @@ def read_bytes(source: Path | bytes, limits: Limits) -> bytes:
         data = source
     else:
         try:
-            if not source.is_file():  # to open a pipe waits for a writer, who may never come
+            if not S_ISREG(source.stat().st_mode):  # to open a pipe waits for a writer, who may never come
                 raise UnreadableFile("This is no regular file.", hint="Save what it gives as a file first.")
             with source.open("rb") as file:
                 data = file.read(limits.max_bytes + 1)
         except OSError as error:
-            raise UnreadableFile(f"The file can't be read ({error.strerror}).") from error
+            hint = "" if isinstance(error, FileNotFoundError) else "Check who may read it."
+            raise UnreadableFile(f"The file can't be read ({error.strerror}).", hint=hint) from error
     if len(data) > limits.max_bytes:
         raise FileTooLarge(
             f"The file is larger than {limits.max_bytes:,} bytes.", hint="Split it, or raise LEADLINE_MAX_FILE_MB."

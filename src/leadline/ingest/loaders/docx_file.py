@@ -67,10 +67,16 @@ def check_zip(data: bytes, limits: Limits) -> None:
             "The file is no whole zip container.", hint="It may have been cut off; get it again."
         ) from error
     if sum(part.file_size for part in parts) > limits.max_unpacked_bytes:
-        raise FileTooLarge(f"The file unpacks to more than {limits.max_unpacked_bytes:,} bytes.")
+        raise FileTooLarge(
+            f"The file unpacks to more than {limits.max_unpacked_bytes:,} bytes.",
+            hint="Split it, or save it without its pictures.",
+        )
     for part in parts:
         if part.file_size > 1_000_000 and part.file_size > limits.max_unpack_ratio * max(part.compress_size, 1):
-            raise FileTooLarge(f"A part of the file unpacks to more than {limits.max_unpack_ratio} times its size.")
+            raise FileTooLarge(
+                f"A part of the file unpacks to more than {limits.max_unpack_ratio} times its size.",
+                hint="Open it in a word processor and save it again.",
+            )
 
 
 class _Walk:

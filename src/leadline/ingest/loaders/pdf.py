@@ -33,6 +33,7 @@ from leadline.ingest.text import clean
 # pypdf reports each oddity of a file through logging; what matters is in the notes.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
+_SAVE_AGAIN = "Open it in a viewer and save it again."
 _NO_TITLE = {"", "(anonymous)", "untitled", "(untitled)"}
 # What pypdf raises on a damaged file besides its own errors: it indexes and converts whatever stands there.
 DAMAGE = (
@@ -65,7 +66,7 @@ def load_pdf(data: bytes, limits: Limits) -> Extracted:
     builder = _build(pages, limits, report)
     report.empty = sorted(set(range(1, total + 1)) - {block.page for block in builder.blocks} - set(report.broken))
     if not builder.blocks:
-        raise EmptyFile(f"{report.pages_without_text(total)}.", hint="A scanned file needs OCR first.")
+        raise EmptyFile(f"{report.pages_without_text(total)}.", hint=report.remedy)
     metadata: dict[str, FieldValue] = {"total_pages": total}
     if title := _title(reader):
         metadata["title"] = title
@@ -104,6 +105,11 @@ class _Report:
             return f"{_pages(self.garbled)} has a text layer of unreadable signs (no map from its fonts to letters)"
         return f"{_pages(self.empty)} has no text (scanned image?)"
 
+    @property
+    def remedy(self) -> str:
+        """What to do with a file without text."""
+        return "A scanned file needs OCR first." if self.empty else _SAVE_AGAIN
+
     def notes(self, total: int) -> Iterator[str]:
         scanned = [page for page in self.empty if page not in self.garbled]
         if scanned:
@@ -138,7 +144,7 @@ def _open(data: bytes) -> PdfReader:
     except DependencyError as error:
         raise UnreadableFile("The PDF is encrypted.", hint="Save a copy without encryption.") from error
     except DAMAGE as error:
-        raise UnreadableFile(f"The PDF is damaged ({error}).", hint="Open it in a viewer and save it again.") from error
+        raise UnreadableFile(f"The PDF is damaged ({error}).", hint=_SAVE_AGAIN) from error
     if locked:
         raise UnreadableFile("The PDF is locked by a password.", hint="Save a copy without the password.")
     return reader
@@ -148,7 +154,7 @@ def _page_count(reader: PdfReader, limits: Limits) -> int:
     try:
         total = len(reader.pages)
     except DAMAGE as error:
-        raise UnreadableFile(f"The PDF has no readable list of pages ({error}).") from error
+        raise UnreadableFile(f"The PDF has no readable list of pages ({error}).", hint=_SAVE_AGAIN) from error
     if total > limits.max_pages:
         raise FileTooLarge(
             f"The PDF has {total:,} pages, more than {limits.max_pages:,}.",
