@@ -11,8 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 from pypdf import PageObject
-from pypdf.generic import ContentStream, FloatObject
+from pypdf.generic import FloatObject
 
+from leadline.ingest.loaders.pdf_content import Matrix, Operation, content_of, stretch
 from leadline.ingest.text import clean
 
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
@@ -22,9 +23,6 @@ WORD_GAP = 1.5
 """A move of at least this many letter heights along a line may lead to another cell."""
 MEAN_WIDTH = 0.5
 """Width of a letter by its height, where a font doesn't tell."""
-
-Matrix = Sequence[float]
-Operation = tuple[Any, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Collector:
     def sized(self) -> list[tuple[str, float]]:
         """Each piece with the height of its letters, nothing cleaned."""
         return [
-            (text, round(abs(size * _stretch(transform) * _stretch(text_matrix)), 1))
+            (text, round(abs(size * stretch(transform) * stretch(text_matrix)), 1))
             for text, transform, text_matrix, _, size in self._found
         ]
 
@@ -69,7 +67,7 @@ class Collector:
         Cheap, so that pages of prose don't pay for the search for tables.
         """
         places = (
-            (*_place(transform, text_matrix), abs(size) * _stretch(transform) * _stretch(text_matrix))
+            (*_place(transform, text_matrix), abs(size) * stretch(transform) * stretch(text_matrix))
             for text, transform, text_matrix, _, size in self._found
             if not text.isspace()
         )
@@ -128,8 +126,8 @@ def part_lines(page: PageObject) -> list[Operation] | None:
     Gives the operations as they were, None where nothing was parted. pypdf ends a piece at a transformation, so one
     that transforms nothing is put where the content moves along a line.
     """
-    stream = page.get("/Contents")
-    if not isinstance(stream, ContentStream):
+    stream = content_of(page)
+    if stream is None:
         return None
     before: list[Operation] = list(stream.operations)
     moves = set(_moves_along(before))
@@ -159,8 +157,8 @@ def _moves_along(operations: Sequence[Operation]) -> Iterator[int]:
 
 def put_back(page: PageObject, operations: list[Operation]) -> None:
     """Undoes `part_lines`."""
-    stream = page.get("/Contents")
-    if isinstance(stream, ContentStream):
+    stream = content_of(page)
+    if stream is not None:
         stream.operations = operations
 
 
@@ -177,11 +175,6 @@ def cleaned(text: str) -> tuple[str, tuple[str, ...]]:
 def _place(cm: Matrix, tm: Matrix) -> tuple[float, float]:
     """Where text begins on the page."""
     return tm[4] * cm[0] + tm[5] * cm[2] + cm[4], tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
-
-
-def _stretch(matrix: Matrix) -> float:
-    """How much a transformation stretches heights: the length of its second row."""
-    return abs(complex(float(matrix[2]), float(matrix[3])))
 
 
 def is_of_lines(fragments: Sequence[Fragment], first: int, last: int) -> bool:

@@ -15,12 +15,12 @@ from typing import Any
 from pypdf import PageObject, PdfReader
 from pypdf.generic import ContentStream, NameObject
 
+from leadline.ingest.loaders.pdf_content import Operation, stretch
+
 MIN_HEIGHT = 1.5
 WHITE = 0.97
 _SHOW = {b"Tj", b"TJ", b"'", b'"'}
 _PAINT = {b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*", b"sh", b"Do", b"INLINE IMAGE"}
-
-Operation = tuple[Any, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +98,14 @@ def _changed(paint: _Paint, operator: bytes, operands: Any) -> _Paint:
         case b"BT":
             return replace(paint, text_scale=1.0)
         case b"Tm":
-            return replace(paint, text_scale=_scale(operands))
+            return replace(paint, text_scale=stretch(operands))
         case b"cm":
-            return replace(paint, scale=paint.scale * _scale(operands))
+            return replace(paint, scale=paint.scale * stretch(operands))
         case b"g" | b"rg" | b"sc" | b"scn":
             return replace(paint, white=_is_white(operands))
         case b"k":
             return replace(paint, white=all(float(value) <= 1 - WHITE for value in operands))
     return paint
-
-
-def _scale(matrix: Any) -> float:
-    """How much a transformation stretches heights: the length of its second row."""
-    return float(abs(complex(float(matrix[2]), float(matrix[3]))))
 
 
 def _is_white(operands: Any) -> bool:

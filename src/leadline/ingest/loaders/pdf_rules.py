@@ -5,18 +5,15 @@ Knows paths and boxes of a page's parsed content. Knows no text.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pypdf import PageObject
-from pypdf.generic import ContentStream
+
+from leadline.ingest.loaders.pdf_content import Matrix, Operation, content_of
 
 THIN, MIN_RULE = 2.0, 8.0
 """A box flatter than this is one line; a line shorter than this parts nothing. In points."""
 
 MAX_RULES = 10_000
-
-Matrix = Sequence[float]
-Operation = tuple[Any, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +26,9 @@ class Rules:
 
 def rules_of(page: PageObject) -> Rules:
     """The lines and edges of boxes of a page's own content, in points; none where so many of them make a picture."""
-    stream = page.get("/Contents")
+    stream = content_of(page)
     across, down = list[tuple[float, float, float]](), list[tuple[float, float, float]]()
-    for left, bottom, right, top in _strokes(stream.operations) if isinstance(stream, ContentStream) else ():
+    for left, bottom, right, top in _strokes(stream.operations) if stream is not None else ():
         if right - left >= MIN_RULE:
             across += [(y, left, right) for y in ((bottom, top) if top - bottom > THIN else (bottom,))]
         if top - bottom >= MIN_RULE:
