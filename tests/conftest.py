@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests import shared_models
+from tests.servers.certificates import trust_one_authority
 
 shared_models.share()
 # The libraries under test leave a million objects that stay. Looking through them as often as Python does by default
@@ -64,9 +65,14 @@ def _named_servers() -> Iterator[str]:
                 yield from (str(found[4][0]) for found in socket.getaddrinfo(host, None))
 
 
-_REACHABLE = {"localhost", "127.0.0.1", "::1", "", None, *_named_servers()}
+_NAMED = {*_named_servers()}
+_REACHABLE = {"localhost", "127.0.0.1", "::1", "", None, *_NAMED}
 _KEYS = ("LEADLINE_", "OPENAI_", "ANTHROPIC_", "LITELLM_", "LANGCHAIN_", "LANGSMITH_", "DDGS_", "PINECONE_")
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+
+
+if not _NAMED:
+    trust_one_authority()
 
 
 class NetworkBlocked(AssertionError):

@@ -1,11 +1,29 @@
-"""A certificate for a server on loopback that nobody vouches for."""
+"""A certificate for a server on loopback that nobody vouches for, and whom the tests' own process trusts."""
 
+import atexit
+import os
 import ssl
+import tempfile
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
+import certifi
 import pytest
+
+
+def trust_one_authority() -> None:
+    """From now on each client, of this process and of those it starts, reads one authority instead of all, which takes
+    20 ms: no test reaches a server that any of them vouches for.
+    """
+    mark = "-----END CERTIFICATE-----"
+    first, *_ = Path(certifi.where()).read_text("utf-8").partition(mark)
+    file, name = tempfile.mkstemp(prefix="leadline-authority-", suffix=".pem")
+    os.write(file, f"{first}{mark}\n".encode())
+    os.close(file)
+    atexit.register(os.remove, name)
+    certifi.where = certifi.core.where = lambda: name
+    os.environ["SSL_CERT_FILE"] = name
 
 
 def self_signed() -> tuple[bytes, bytes]:
