@@ -71,6 +71,30 @@ def test_numbered_lines_above_text_are_headings() -> None:
     assert extracted.blocks[-1].headings == ("3. Shop",)
 
 
+def test_a_numbered_heading_with_an_underline_is_one() -> None:
+    """However long it is: the underline is no text below it."""
+    first, second = (
+        "1. Introduction to the maintenance of deck ovens",
+        "2. What to do before the first baking of the day",
+    )
+    text = f"{first}\n{'=' * len(first)}\n\nClean it.\n\n{second}\n{'=' * len(second)}\n\nHeat it."
+    extracted = load_plain(text.encode(), Limits())
+
+    assert [(extracted.text[b.start : b.end].split("\n")[0], b.headings) for b in extracted.blocks] == [
+        (first, ()),
+        ("Clean it.", (first,)),
+        (second, ()),
+        ("Heat it.", (second,)),
+    ]
+
+
+def test_a_line_of_blanks_is_a_blank_line() -> None:
+    """Editors leave blanks in the lines between a numbered heading and its text."""
+    extracted = load_plain(MINUTES.replace("\n\n", "\n  \n").encode(), Limits())
+
+    assert [b.headings for b in extracted.blocks if b.kind == "heading"] == [(), (), ("2. Prices",), ()]
+
+
 @pytest.mark.parametrize(
     "text",
     [

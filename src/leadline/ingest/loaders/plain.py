@@ -15,7 +15,7 @@ _HEADING = re.compile(
     r"^(?P<title>\S[^\n]{0,119})\n(?P<line>(?P<char>[=\-~^*+#\"])(?P=char){2,119})[ \t]*$", re.MULTILINE
 )
 _NUMBERED = re.compile(
-    r"(?:\A|(?<=\n))(?<![^\n]\n)(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+(?P<title>[^\W\d_][^\n]{0,58}?)[ \t]*"
+    r"(?:\A|(?<=\n))(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+(?P<title>[^\W\d_][^\n]{0,58}?)[ \t]*"
     r"(?=(?P<below>\n\s*[^\n]*))"
 )
 _ENDS = (".", ",", ";", ":", "!", "?", "-")
@@ -69,8 +69,9 @@ def _numbered_headings(text: str) -> list[Heading]:
     found = list[Heading]()
     before: tuple[int, ...] = (0,)
     for match in _NUMBERED.finditer(text):
-        title = match["title"]
-        if not _is_title(title, match["number"], match["below"]):
+        title, line = match["title"], match.start()
+        above = text[text.rfind("\n", 0, max(line - 1, 0)) + 1 : line]
+        if above.strip() or not _is_title(title, match["number"], match["below"]):
             continue
         number = tuple(map(int, match["number"].split(".")))
         if not _follows(before, number):
@@ -83,7 +84,7 @@ def _numbered_headings(text: str) -> list[Heading]:
 
 def _is_title(title: str, number: str, below: str) -> bool:
     line = below.strip()
-    if title[0].islower() or title.endswith(_ENDS) or not line:
+    if title[0].islower() or title.endswith(_ENDS) or not any(map(str.isalnum, line)):  # an underline is no text
         return False
     item = re.match(r"(\d{1,2}(?:\.\d{1,2})*)[.)]?[ \t]", line)
     if item is not None:
