@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from leadline.cli.ingest import show_report
+from leadline.events import DocumentsPruned
+from leadline.ingest.pipeline import IngestReport
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -119,6 +123,14 @@ def test_a_rehearsed_sync_names_what_it_would_add_replace_and_remove(
     assert statuses(leadline("ingest", folder, "--sync", *data, "--json").out) == expected
     assert leadline("verify", *data).code == 0
     assert {row["uri"] for row in json.loads(leadline("ls", *data, "--json").out)} == expected.keys() - {"gone.md"}
+
+
+def test_where_files_only_went_away_none_are_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    """As `watch` tells it: what was removed, and no word of files that can't be read."""
+    show_report(IngestReport(pruned=DocumentsPruned(deleted=1, kept=0, items=("gone.md",))))
+    shown = capsys.readouterr()
+    assert "gone.md" in shown.out
+    assert "No supported files" not in shown.err
 
 
 def test_a_path_that_is_not_there_is_bad_usage(leadline: Any, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def show_report(report: "IngestReport") -> None:
         rows.append([row.uri, row.status, chunks, "-" if row.pages is None else row.pages, "; ".join(notes)])
     if rows:
         table(columns, rows, bad=[n for n, row in enumerate(report.rows) if row.status == "failed"])
-    if not report.rows:
+    if not report.rows and not report.removed:
         say("No supported files were found.", stderr=True)
     if report.skipped:
         kinds = ", ".join(f"{suffix} ({count})" for suffix, count in sorted(report.skipped.items()))
