@@ -196,6 +196,19 @@ def test_nothing_removed_is_not_told(leadline: Any, tmp_path: Path) -> None:
     assert "Removed 1 documents that are gone." in leadline(*words).err
 
 
+@pytest.mark.parametrize("words", [("ask", QUESTION), ("explain", QUESTION), ("search", QUESTION), ("rm", "a.md")])
+def test_a_collection_that_cannot_be_is_told_plainly(leadline: Any, filled: Path, words: tuple[str, ...]) -> None:
+    """The same ones by every command; of one that could be and isn't there, which ones there are."""
+    done = leadline(*words, "-c", "a b", "--data-dir", filled)
+    assert done.code == 2
+    assert done.err == (
+        "Error: 'a b' can't be the name of a collection.\nLetters, digits, - and _; at most 63 of them.\n"
+    )
+    done = leadline(*words, "-c", "nope", "--data-dir", filled)
+    assert done.code == 1
+    assert done.err.endswith("There is: default.\n")
+
+
 def test_a_filter_on_a_field_of_no_document_is_an_error(
     leadline: Any, filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

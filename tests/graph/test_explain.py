@@ -142,8 +142,9 @@ async def test_filtered_out(app: App) -> None:
     """No search is made for a document that the filter leaves out."""
     found = await told(app, "watering.md", filters={"file_name": "pruning.md"})
     assert (found.stage, found.result) == ("filtered_out", None)
-    with pytest.raises(InvalidFilter):
-        await told(app, "watering.md", filters={"file_name": {"$nope": 1}})
+    for wrong in ({"file_name": {"$nope": 1}}, {"nofield": 1}):
+        with pytest.raises(InvalidFilter, match=r"nope|nofield"):
+            await told(app, "watering.md", filters=wrong)
 
 
 async def test_a_filter_on_passages_leaves_some_out(app: App) -> None:

@@ -153,13 +153,19 @@ class RunView:
             say(result["answer"], style="bold yellow" if result["status"] == "abstained" else None)
 
 
+def show_error(error: Mapping[str, str]) -> None:
+    """What went wrong in a run, and what to do."""
+    say(f"Error: {error['message']}", style="red", stderr=True)
+    if hint := error.get("hint"):
+        say(hint, stderr=True)
+
+
 def show_outcome(result: dict[str, Any], lost: Mapping[str, str], nearest: Sequence[Mapping[str, Any]] = ()) -> None:
     """Everything about a result but the answer's own text. `lost`: degraded part → why."""
     if result["status"] == "abstained":
         show_abstention(result, nearest)
     if error := result.get("error"):
-        say(f"Error: {error['message']}", style="red", stderr=True)
-        say(error.get("hint", ""), stderr=True)
+        show_error(error)
     if result["status"] == "interrupted":
         say("Interrupted: the answer broke off and is not complete.", style="red", stderr=True)
     if result["citations"]:

@@ -80,8 +80,11 @@ def context_for(settings: "Settings", **given: Any) -> "RunContext":
     from pydantic import ValidationError
 
     from leadline.config import RunContext
+    from leadline.knowledge.places import check_name
 
     changed = {key: value for key, value in given.items() if value is not None}
+    if "collection" in changed:
+        check_name(changed["collection"])
     try:
         return RunContext.model_validate({**settings.run.model_dump(), **changed})
     except ValidationError as error:

@@ -91,13 +91,14 @@ def _show_found(found: "Explanation", as_json: bool) -> int:
 
 def _end(result: "Result", as_json: bool) -> int:
     """All candidates of a run."""
+    from leadline.cli.answer import show_error
     from leadline.cli.candidates import show_candidates
     from leadline.graph.explain import run_json
 
     if as_json:
         print_json({"question": result["question"], "run": run_json(result), "context": result["context"]})
-    elif result["status"] == "error":
-        say(f"Error: {result['verdict']['reason']}", style="red", stderr=True)
+    elif "error" in result:
+        show_error(result["error"])
     else:
         if result["context"]:
             show_candidates(result["context"], len(_searches(result)))

@@ -12,7 +12,7 @@ from leadline.config import RunContext
 from leadline.graph.advice import advice, reason
 from leadline.graph.deeper import DeepRank, Depths, look_deeper
 from leadline.graph.run import App
-from leadline.knowledge.lookup import find_document, passages_of
+from leadline.knowledge.lookup import find_document, passages_of, refuse_unknown_fields
 from leadline.records import ContextRow, Fate, Result
 from leadline.stores.catalog_lookup import PlacedFields, SourceState
 from leadline.stores.filters import check, matches
@@ -121,6 +121,7 @@ async def explain(app: App, question: str, wanted: str, context: RunContext, *, 
     """
     check(context.filters)
     await app.library.collection(context.collection)
+    await refuse_unknown_fields(app.library, context.collection, context.filters)
     document = await find_document(app.library, wanted, context.collection)
     early = _before_the_run(document, context)
     if document is None or early is not None:

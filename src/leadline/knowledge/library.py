@@ -1,14 +1,13 @@
 """Opens a data folder: its catalog, the embedding model, and the collections one by one."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from leadline.config import COLLECTION_PATTERN, Settings
+from leadline.config import Settings
 from leadline.drafts import SourceDraft
-from leadline.errors import CollectionUnknown, ConfigError, StoreDamaged
+from leadline.errors import CollectionUnknown, StoreDamaged
 from leadline.knowledge import opening
 from leadline.knowledge.base import KnowledgeBase
 from leadline.knowledge.calibrations import Calibrations
@@ -17,7 +16,7 @@ from leadline.knowledge.degraded import Degraded
 from leadline.knowledge.gate import Gate
 from leadline.knowledge.manifest import check_content, settings_of
 from leadline.knowledge.opened import Opened
-from leadline.knowledge.places import INDEXES
+from leadline.knowledge.places import INDEXES, check_name
 from leadline.knowledge.reindex import Reindex
 from leadline.knowledge.reports import ReindexReport
 from leadline.models import open_embedder
@@ -60,10 +59,7 @@ class Library:
         Raises CollectionUnknown unless it is there, is `default`, or `create`; ManifestMismatch if its indexes were
         built with other settings; StoreDamaged.
         """
-        if not re.fullmatch(COLLECTION_PATTERN, name):
-            raise ConfigError(
-                f"{name!r} can't be the name of a collection.", hint="Letters, digits, - and _; at most 63 of them."
-            )
+        check_name(name)
         async with self._opening:
             if name not in self._collections:
                 if not create:

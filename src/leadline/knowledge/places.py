@@ -7,9 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from leadline.config import COLLECTION_PATTERN
+from leadline.errors import ConfigError
+
 INDEXES: Final = "indexes"  # the folder of all that can be built again from the catalog
 _OURS: Final = re.compile(r"(vector|bm25)(-\d+)?")
 _LONGEST_NAME: Final = 20
+
+
+def check_name(collection: str) -> None:
+    """Raises ConfigError for what can't be the name of a collection."""
+    if not re.fullmatch(COLLECTION_PATTERN, collection):
+        raise ConfigError(
+            f"{collection!r} can't be the name of a collection.", hint="Letters, digits, - and _; at most 63 of them."
+        )
 
 
 def folder(data_dir: Path, collection: str, leg: str, build: int) -> Path:
