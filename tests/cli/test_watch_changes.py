@@ -41,3 +41,18 @@ async def test_only_what_can_be_a_document_counts(tmp_path: Path, way: str) -> N
                     (folder / name).write_text("The harbour opens at six.")
                 await asyncio.wait({coming}, timeout=0.1)
         assert {Path(path).name for _, path in coming.result()} == {"harbour.md"}
+
+
+async def test_a_hidden_folder_that_is_named_itself_is_watched(tmp_path: Path) -> None:
+    """Beside the one that it lies in, too: what ingest reads counts."""
+    folder = tmp_path / "notes"
+    for name in (".drafts", ".git"):
+        (folder / name).mkdir(parents=True)
+    async with aclosing(document_changes([folder, folder / ".drafts"], tmp_path / "data")) as changes:
+        coming = asyncio.ensure_future(anext(changes))
+        async with asyncio.timeout(60):
+            while not coming.done():  # the watch takes a moment to begin
+                for name in (".git/index.md", ".drafts/pier.md"):
+                    (folder / name).write_text("The pier is closed.")
+                await asyncio.wait({coming}, timeout=0.1)
+        assert {Path(path).name for _, path in coming.result()} == {"pier.md"}

@@ -78,17 +78,15 @@ def document_changes(folders: list[Path], data_dir: Path) -> "AsyncGenerator[set
     places, own = [folder.resolve() for folder in folders], data_dir.resolve()
 
     def is_documents(_change: "Change", path: str) -> bool:
-        return not Path(path).is_relative_to(own) and not any(part.startswith(".") for part in _inside(path, places))
+        changed = Path(path)
+        return not changed.is_relative_to(own) and any(_is_seen(changed, place) for place in places)
 
     return awatch(*places, watch_filter=is_documents, step=QUIET_MS, debounce=LATEST_MS)
 
 
-def _inside(path: str, places: list[Path]) -> tuple[str, ...]:
-    """The parts of a path below the folder that is watched."""
-    for place in places:
-        with contextlib.suppress(ValueError):
-            return Path(path).relative_to(place).parts
-    return ()
+def _is_seen(path: Path, place: Path) -> bool:
+    """Whether a path is below a folder that is watched, and nothing from there on begins with a dot."""
+    return path.is_relative_to(place) and not any(part.startswith(".") for part in path.relative_to(place).parts)
 
 
 async def _in_step(
