@@ -134,6 +134,17 @@ def test_a_table_over_two_pages_keeps_its_names(repeated: bool) -> None:
     assert [block.page for block in extracted.blocks] == [1] * 20 + [2] * 20
 
 
+def test_names_that_come_back_above_nothing_are_left_out() -> None:
+    """All that a later page has below the names is a line that stands on each page, and is left out there."""
+    head, rows = ("Part", "Name", "Shelf"), [("P-1", "Bolt", "2 left"), ("P-2", "Nut", "5 left")]
+    pages = [[head, *(rows if page == 1 else []), ("Stock", "list", f"page {page}")] for page in range(1, 5)]
+    extracted = load(*(drawn(placed(page)) for page in pages))
+
+    assert texts(extracted)[:2] == ["Part: P-1; Name: Bolt; Shelf: 2 left", "Part: P-2; Name: Nut; Shelf: 5 left"]
+    assert {block.page for block in extracted.blocks} == {1}
+    assert any("repetitions" in note for note in extracted.notes)
+
+
 def test_a_form_has_no_row_of_names() -> None:
     """Names and values side by side: the first pair names nothing."""
     form = [("Name:", "Jane Miller"), ("Street:", "Oak Road 12"), ("Town:", "Bristol")]

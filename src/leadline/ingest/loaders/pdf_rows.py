@@ -104,7 +104,7 @@ def _is_like_below(cell: str, below: Sequence[str]) -> bool:
 
 def _rows(lines: Sequence[Line], header: tuple[str, ...]) -> Iterator[Line]:
     used = {i for line in lines if line.cells for i, text in enumerate(line.cells.texts) if text}
-    if header and any(name and i not in used for i, name in enumerate(header)):
+    if lines and any(name and i not in used for i, name in enumerate(header)):
         # A name without a value below it would be lost.
         yield replace(lines[0], text=" | ".join(filter(None, header)))
     for line in lines:
