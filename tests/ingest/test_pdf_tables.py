@@ -145,6 +145,19 @@ def test_names_that_come_back_above_nothing_are_left_out() -> None:
     assert any("repetitions" in note for note in extracted.notes)
 
 
+def test_a_name_above_lone_cells_only_is_kept() -> None:
+    """A row with one cell stands without a name, so that of its column comes in a row of its own."""
+    rows = [("Part", "Name", "Shelf"), ("", "Bolts", ""), ("P-1", "", "2 left"), ("P-2", "", "5 left")]
+    lines = grid((95, 135, 295, 400), [712 - 18 * i for i in range(5)])
+
+    assert texts(load(f"{lines} {drawn(placed(rows))}")) == [
+        "Part | Name | Shelf",
+        "Bolts",
+        "Part: P-1; Shelf: 2 left",
+        "Part: P-2; Shelf: 5 left",
+    ]
+
+
 def test_a_form_has_no_row_of_names() -> None:
     """Names and values side by side: the first pair names nothing."""
     form = [("Name:", "Jane Miller"), ("Street:", "Oak Road 12"), ("Town:", "Bristol")]

@@ -103,7 +103,9 @@ def _is_like_below(cell: str, below: Sequence[str]) -> bool:
 
 
 def _rows(lines: Sequence[Line], header: tuple[str, ...]) -> Iterator[Line]:
-    used = {i for line in lines if line.cells for i, text in enumerate(line.cells.texts) if text}
+    cells = [line.cells.texts for line in lines if line.cells]
+    # A row with one cell stands without a name: it may be a title of those below.
+    used = {i for texts in cells if sum(map(bool, texts)) > 1 for i, text in enumerate(texts) if text}
     if lines and any(name and i not in used for i, name in enumerate(header)):
         # A name without a value below it would be lost.
         yield replace(lines[0], text=" | ".join(filter(None, header)))
