@@ -106,6 +106,7 @@ def test_a_filter_on_a_field_of_no_document_is_refused(client: httpx.Client, fil
         answer = client.post(path, json=body)
         assert (answer.status_code, error_of(answer)["code"]) == (422, "invalid_filter"), answer.text
         assert "has the field nofield" in error_of(answer)["message"]
+        assert path == "/chat" or error_of(answer)["param"] == "leadline.filters"
         assert {"file_name,", "page,", "title,"} <= {*error_of(answer)["hint"].replace(".", ",").split()}
     body = {"question": "How deep is the fairway?", "filters": {"page": 4711}, "stream": False}
     assert client.post("/chat", json=body).json()["status"] == "abstained"

@@ -21,12 +21,12 @@ from leadline.api.openai_schemas import MODEL, CompletionRequest, collection_of
 from leadline.api.openai_wire import INTERRUPTED, Reply, as_openai, failure
 from leadline.api.problems import place, status_of_code, what_is_wrong
 from leadline.api.sse import HEADERS, begin_stream
-from leadline.errors import ConfigError, QuestionRefused
+from leadline.errors import ConfigError, InvalidFilter, QuestionRefused
 from leadline.graph.opening import refuse_knobs
 from leadline.graph.run import App
 
 MAX_NAME = 200
-BAD_REQUEST, NOT_FOUND, BAD_GATEWAY = 400, 404, 502
+BAD_REQUEST, NOT_FOUND, UNPROCESSABLE, BAD_GATEWAY = 400, 404, 422, 502
 
 
 class _Route(APIRoute):
@@ -43,6 +43,8 @@ class _Route(APIRoute):
                 return _refused(what_is_wrong(error), place(where) if where and isinstance(where[0], str) else None)
             except ConfigError as error:  # an LLM that isn't offered
                 return _wrong(BAD_REQUEST, error.code, error.message, error.hint, "leadline.llm")
+            except InvalidFilter as error:
+                return _wrong(UNPROCESSABLE, error.code, error.message, error.hint, "leadline.filters")
             except QuestionRefused as error:
                 return _wrong(BAD_REQUEST, error.code, error.message, error.hint, "messages")
 

@@ -74,7 +74,7 @@ export class Turn {
     this.#ended = true;
     if (result) this.#show(result);
     else {
-      this.#is("answered");
+      this.#is("kept");
       this.#answer.replaceChildren(withMarks(fromMarkdown(text), unkept));
     }
   }
