@@ -1,5 +1,6 @@
 """What a person is told who typed something wrong, or looked for it in the wrong place."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -142,6 +143,19 @@ def test_a_taken_port_is_told_before_anything_starts(leadline: Any, tmp_path: Pa
     assert "--port 0" in done.err
     assert "Ctrl-C" not in done.err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_host_that_cannot_be_is_told(leadline: Any, filled: Path) -> None:
+    """As any other at which the server can't listen. In a process of its own: in this one no name is looked up."""
+    leadline("tokens", "add", "ana", "--data-dir", filled)
+    host = "a" * 70
+    done = subprocess.run(
+        [sys.executable, "-m", "leadline", "serve", "--host", host, "--data-dir", str(filled)],
+        env={**os.environ, "LEADLINE_ALLOWED_HOSTS": "docs.example"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: The server can't listen on {host}:8321: ")
+    assert "--host" in done.stderr
 
 
 def test_a_document_of_another_collection_is_named_there(leadline: Any, filled: Path, tmp_path: Path) -> None:

@@ -73,11 +73,13 @@ def _refuse_taken(settings: "Settings") -> None:
             if os.name == "posix":  # elsewhere it would let two servers have one address
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that no host can have
         hint = "--host and --port name another place."
-        if error.errno == errno.EADDRINUSE:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             hint = "Another program listens there, perhaps another `leadline serve`. --port 0 takes a free port."
-        raise LeadlineError(f"The server can't listen on {place}: {error.strerror or error}.", hint=hint) from None
+        raise LeadlineError(
+            f"The server can't listen on {place}: {getattr(error, 'strerror', None) or error}.", hint=hint
+        ) from None
 
 
 async def _serve(settings: "Settings") -> int:
