@@ -11,6 +11,9 @@ import pytest
 from tests import shared_models
 from tests.servers.certificates import trust_one_authority
 
+# Threads of torch, faiss and llama.cpp that wait for each other sleep. By default they spin, and where several workers
+# share the cores a reply of the local LLM took ten times the processor's time.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 shared_models.share()
 # The libraries under test leave a million objects that stay. Looking through them as often as Python does by default
 # took a sixth of the time of tests that import LiteLLM.
