@@ -63,7 +63,10 @@ def add_token(folder: Path, name: str, collections: Iterable[str] | None, *, may
     seen = None if collections is None else tuple(sorted(set(collections)))
     for collection in seen or ():
         if not re.fullmatch(COLLECTION_PATTERN, collection):
-            raise ConfigError(f"{collection!r} can't be the name of a collection.")
+            raise ConfigError(
+                f"{collection!r} can't be the name of a collection.",
+                hint="Letters, digits, - and _; at most 63 of them.",
+            )
     secret = f"leadline_{secrets.token_urlsafe(32)}"
     with _alone(folder):
         kept = read_tokens(folder) or ()
