@@ -48,8 +48,8 @@ EXIT_CODES = (
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 _PREFIX = "Value error, "  # of the library that checks values, before its own words
 # New objects that the garbage collector waits for. What a command imports stays, and is looked through again and again
-# by default: at 50,000 `leadline search` and `ask` take 0.94 of the processor's time (medians, on two cores). Who imports
-# the library keeps their own.
+# by default: at 50,000 `leadline search` and `ask` take 0.94 of the processor's time (medians on two cores). Who
+# imports the library keeps their own.
 _NEW_OBJECTS = 50_000
 
 
