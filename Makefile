@@ -56,7 +56,8 @@ crash: $(VENV)/.installed-test ## kill processes at every write step and 100 tim
 		tests/stores/test_kill.py tests/stores/test_chroma_killed.py
 
 studio: $(VENV)/.installed-test ## LangGraph Studio's server on 127.0.0.1:2024, offline, no key
-	$(BIN)/langgraph dev --host 127.0.0.1 --port 2024 --no-browser --no-reload
+	LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=1 \
+		$(BIN)/langgraph dev --host 127.0.0.1 --port 2024 --no-browser --no-reload
 
 clean: ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .langgraph_api demo-data

@@ -3,6 +3,7 @@
 Importing this package does no I/O and loads no model; each name below is imported when it is first used.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from leadline.state import Document, Result
 
 __version__ = "0.1.0"
+
+# onnxruntime tells its maker what it runs, and where, unless this is set before it is loaded.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [
     "App",

@@ -89,6 +89,8 @@ def running_studio(folder: Path, data_dir: Path, settings: Mapping[str, str] | N
     langgraph = str(Path(sys.executable).with_name("langgraph"))
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("LEADLINE_", "LANGSMITH_"))},
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_NO_VERSION_CHECK": "1",
         "LEADLINE_DATA_DIR": str(data_dir),
         **(settings or {}),
     }
