@@ -54,6 +54,11 @@ class ReadingProcess:
         self._closed = True
         self._end()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the block was left."""
+        return self._closed
+
     def load(self, data: bytes, file_name: str, limits: Limits) -> Extracted:
         """`loaders.load` in at most `limits.max_seconds`. Blocks. Raises what that raises, and as `read` does."""
         return self.read("file", data, limits.max_seconds, file_name=file_name, limits=asdict(limits))

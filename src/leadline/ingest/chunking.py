@@ -5,9 +5,7 @@ slice of the text, a sentence stands in one chunk only, so a citation names one 
 chunk lacks of its surroundings comes from its prefix: the path of headings, and the header row of a table.
 """
 
-import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -33,7 +31,7 @@ def chunk(
     *,
     chunk_tokens: int = 200,
     language: str = "en",
-    until: float = math.inf,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[tuple[ChunkDraft, ...], tuple[str, ...]]:
     """The chunks in order, and notes on what had to be shortened or cut.
 
@@ -41,9 +39,9 @@ def chunk(
     `chunk_tokens` tokens of them; a single one that is longer has a chunk of its own, and is cut between tokens only
     when it alone exceeds the window. Prefix and text together never exceed `tokenizer.max_tokens`. A heading goes into
     the prefix of what stands under it, and into the text only where nothing does. Linear in the length of the text.
-    Raises TimeoutError when `time.monotonic()` is past `until`.
+    `check` is called every now and then, at least once in 50,000 characters: what it raises ends the work.
     """
-    cutter = _Cutter(extracted.text, tokenizer, chunk_tokens, language, until)
+    cutter = _Cutter(extracted.text, tokenizer, chunk_tokens, language, check)
     drafts = tuple(draft for section in _sections(extracted.blocks) for draft in cutter.section(section))
     return drafts, tuple(cutter.notes())
 
@@ -63,13 +61,28 @@ def _without_titles(blocks: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
+class _Checked:
+    """A tokenizer that checks before each text: one block can be the whole file."""
+
+    def __init__(self, tokenizer: Tokenizer, check: Callable[[], None]) -> None:
+        self._tokenizer = tokenizer
+        self._check = check
+        self.max_tokens = tokenizer.max_tokens
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:
+        self._check()
+        return self._tokenizer.token_spans(text)
+
+
 class _Cutter:
     """Cuts the sections of one text and counts what it had to do to them."""
 
-    def __init__(self, text: str, tokenizer: Tokenizer, chunk_tokens: int, language: str, until: float) -> None:
+    def __init__(
+        self, text: str, tokenizer: Tokenizer, chunk_tokens: int, language: str, check: Callable[[], None]
+    ) -> None:
         self._text = text
-        self._until = until
-        self._tokenizer = tokenizer
+        self._check = check
+        self._tokenizer = _Checked(tokenizer, check)
         self._window = tokenizer.max_tokens
         self._target = min(chunk_tokens, self._window)
         self._language = language
@@ -87,15 +100,11 @@ class _Cutter:
         units = []
         for block in blocks:
             for unit in block_units(self._text, block, self._tokenizer, self._language, self._window):
-                self._check_time()
+                self._check()
                 units.append(unit)
         for group in self._pack(units):
-            self._check_time()
+            self._check()
             yield from self._drafts(group)
-
-    def _check_time(self) -> None:
-        if time.monotonic() > self._until:
-            raise TimeoutError("The text was not cut in time.")
 
     def _pack(self, units: list[Unit]) -> Iterator[list[Unit]]:
         """Groups of neighbours that fit the budget."""

@@ -21,6 +21,8 @@ class Limits:
     max_bytes: int = 200_000_000
     max_pages: int = 5_000
     max_chars: int = 20_000_000
+    max_blocks: int = 1_000_000
+    """Paragraphs, rows and the like: each takes some hundred bytes of memory beside its text."""
     max_seconds: float = 600.0
     """For reading and cutting. Kept by `ReadingProcess` and `prepare`; a loader alone can't be ended."""
     max_unpacked_bytes: int = 400_000_000

@@ -211,7 +211,12 @@ async def _sources(
         max_seconds=settings.max_file_seconds,
     )
     read = partial(
-        prepare, tokenizer=kb.tokenizer, limits=limits, chunk_tokens=settings.chunk_tokens, load=process.load
+        prepare,
+        tokenizer=kb.tokenizer,
+        limits=limits,
+        chunk_tokens=settings.chunk_tokens,
+        load=process.load,
+        ended=lambda: process.closed,
     )
     for place, file in enumerate(files):
         if on_begin is not None:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from leadline.drafts import FieldValue, SourceDraft
-from leadline.errors import EmptyFile
+from leadline.errors import EmptyFile, UnreadableFile
 from leadline.ingest import loaders
 from leadline.ingest.chunking import chunk
 from leadline.ingest.extracted import Extracted, Limits, too_slow
@@ -28,19 +28,21 @@ MIN_LETTERS = 24
 MIN_PROBABILITY = 0.9
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - what a draft depends on
     source: Path | bytes,
     uri: str,
     tokenizer: Tokenizer,
     limits: Limits | None = None,
     chunk_tokens: int = 200,
     load: Load = loaders.load,
+    ended: Callable[[], bool] = lambda: False,
 ) -> SourceDraft:
     """The draft of one file or upload.
 
     `uri` identifies it in its collection; its last part is the file name and tells the format. `load` is
-    `loaders.load`, which can't be ended, or `ReadingProcess.load`. Raises the errors of `loaders.load`, FileTooLarge
-    also where it takes too long, and EmptyFile where nothing is left to search.
+    `loaders.load`, which can't be ended, or `ReadingProcess.load`; `ended` says, from any thread, that nobody waits for
+    it any more. Raises the errors of `loaders.load`, FileTooLarge also where it takes too long, and EmptyFile where
+    nothing is left to search.
     """
     limits = limits or Limits()
     until = time.monotonic() + limits.max_seconds
@@ -48,10 +50,14 @@ def prepare(
     data = loaders.read_bytes(source, limits)
     extracted = load(data, file_name, limits)
     language = detect_language(extracted.text)
-    try:
-        chunks, notes = chunk(extracted, tokenizer, chunk_tokens=chunk_tokens, language=language or "en", until=until)
-    except TimeoutError:
-        raise too_slow(limits.max_seconds) from None
+
+    def check() -> None:
+        if ended():
+            raise UnreadableFile("Reading was ended.")
+        if time.monotonic() > until:
+            raise too_slow(limits.max_seconds)
+
+    chunks, notes = chunk(extracted, tokenizer, chunk_tokens=chunk_tokens, language=language or "en", check=check)
     if not chunks:
         raise EmptyFile("The file holds no text.")
     metadata: dict[str, FieldValue] = dict(extracted.metadata)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from leadline.ingest.extracted import Block
 from leadline.models.base import Tokenizer
-from leadline.sentences import sentence_spans, trimmed
+from leadline.sentences import boundaries, trimmed
 
 LONG_TOKEN = 64
 """A tokenizer may take a word of any length for one unknown token; longer ones than this are cut, so that what they
@@ -106,8 +106,10 @@ def _spans(text: str, block: Block, index: TokenIndex, language: str, window: in
     elif whole and block.kind != "paragraph":
         yield block.start, block.end
     else:
-        for start, end in sentence_spans(text[block.start : block.end], language):
-            yield block.start + start, block.start + end
+        whole_text = text[block.start : block.end]
+        for start, end in boundaries(whole_text, language):
+            if (span := trimmed(whole_text, start, end)) is not None:
+                yield block.start + span[0], block.start + span[1]
 
 
 def _fitting(text: str, start: int, end: int, index: TokenIndex, window: int) -> Iterator[tuple[int, int]]:

@@ -57,6 +57,8 @@ def load(source: Path | bytes, file_name: str, limits: Limits | None = None) -> 
         raise EmptyFile("The file is empty (0 bytes).")
     _check_signature(data, file_name)
     extracted = loader(data, limits)
+    if len(extracted.blocks) > limits.max_blocks:
+        raise FileTooLarge(f"It has more than {limits.max_blocks:,} paragraphs and rows.", hint="Split it.")
     if not extracted.text.strip():
         raise EmptyFile("The file holds no text.")
     return extracted
