@@ -3,7 +3,7 @@
 Each client asks for a code word of its own, in a conversation of its own. A tenth reads slowly, a tenth goes away in
 mid-answer. Counted are errors and events that were lost, doubled or somebody else's; measured the time to the first
 event and the first token, as multiples of one request to the idle server, and the memory of the workers. Then a worker
-is killed while it streams. Prints a table and one JSON object. Usage: python benchmarks/serve.py [--small]
+is killed while it streams. Prints a table and one JSON object. Usage: python benchmarks/serve.py [--small | REQUESTS]
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,12 @@ def slope(samples: list[tuple[int, float]]) -> float:
     return 1000 * statistics.linear_regression(*zip(*half, strict=True)).slope
 
 
+def in_quarters(samples: list[tuple[int, float]]) -> list[int]:
+    """MB before the first request and after each quarter of them."""
+    last = samples[-1][0]
+    return [round(next(mb for done, mb in samples if done >= last * part / 4)) for part in range(5)]
+
+
 def times(streams: Sequence[Stream], idle: Sequence[Stream], what: str) -> dict[str, float]:
     """Median and 99th percentile of the streams' times, over the idle server's median."""
     alone = statistics.median(getattr(stream, what) for stream in idle)
@@ -197,7 +203,7 @@ async def measure(port: int, server: subprocess.Popen[bytes], load: Load) -> dic
         "first_faults": counts.faults[:5],
         "first_event": times(counts.done, idle, "first_event_s"),
         "first_token": times(counts.done, idle, "first_token_s"),
-        "memory_mb": [round(samples[0][1]), round(samples[-1][1])],
+        "memory_mb": in_quarters(samples),
         "memory_mb_per_1000": round(slope(samples), 1),
         "in_flight_after": in_flight(port),
         "kill": await kill(port, server, load.streams),
@@ -279,4 +285,6 @@ def main(load: Load) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(SMALL if "--small" in sys.argv[1:] else FULL))
+    wanted = [argument for argument in sys.argv[1:] if argument.isdecimal()]
+    full = replace(FULL, requests=int(wanted[0])) if wanted else FULL
+    sys.exit(main(SMALL if "--small" in sys.argv[1:] else full))
