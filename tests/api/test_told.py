@@ -73,6 +73,49 @@ def test_a_field_that_there_is_not_is_named_plainly(client: httpx.Client) -> Non
     assert error_of(answer)["message"] == "body.colour: there is no such field."
 
 
+CALLED = "it has to be 1 to {} of A-Z, a-z, 0-9, {}, with a letter or a digit first."
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("[]", "body: it has to be a JSON object: fields in braces."),
+        ('{"question": "Hello!"', "body: it is no JSON from character 22 on: Expecting ',' delimiter."),
+        ("", "body: it is missing."),
+        ('{"stream": false}', "body.question: it is missing."),
+        ('{"question": 3}', "body.question: it has to be a text."),
+        (r'{"question": "\ud800 x"}', "body.question: half of a surrogate pair is no character."),
+        ('{"question": "x", "thread_id": "@ana/x"}', f"body.thread_id: {CALLED.format(128, '_ . : and -')}"),
+        ('{"question": "x", "collection": "../x"}', f"body.collection: {CALLED.format(63, '_ and -')}"),
+        ('{"question": "x", "stream": "no"}', "body.stream: it has to be true or false."),
+        ('{"question": "x", "web_consent": "perhaps"}', "body.web_consent: it has to be 'yes' or 'no'."),
+        ('{"question": "x", "llm": ""}', "body.llm: it has to have at least 1 character(s)."),
+        ('{"question": "x", "filters": [1]}', "body.filters: it has to be a JSON object: fields in braces."),
+    ],
+)
+def test_a_wrong_body_is_told_in_plain_words(client: httpx.Client, body: str, said: str) -> None:
+    """What is wrong and what is allowed, without the words of a validator, at an address that is in the body."""
+    answer = client.post("/chat", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, error_of(answer)["message"]) == (422, said)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "said"),
+    [
+        ("/documents", {"collection": "../x"}, f"query.collection: {CALLED.format(63, '_ and -')}"),
+        ("/documents/a%00", {}, "path.doc_id: it may have no control characters."),
+        ("/documents/a", {"limit": "501"}, "query.limit: it may be at most 500."),
+        ("/documents/a", {"limit": "many"}, "query.limit: it has to be a whole number."),
+    ],
+)
+def test_a_wrong_address_is_told_in_plain_words(
+    client: httpx.Client, path: str, query: dict[str, str], said: str
+) -> None:
+    """So is what is wrong with an id or a query."""
+    answer = client.get(path, params=query)
+    assert (answer.status_code, error_of(answer)["message"]) == (422, said)
+
+
 def test_what_is_not_there_comes_with_what_to_do(client: httpx.Client) -> None:
     """A document, a passage, a collection, an LLM: each hint says where to look, or who decides."""
     assert "GET /documents" in error_of(client.get("/documents/nothing"))["hint"]

@@ -11,8 +11,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
+ID_PATTERN: Final = r"^[^\x00-\x1f]+$"
 # Of documents, passages and jobs. What no id of them can hold is refused before it is looked for.
-Id = Annotated[str, Path(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f]+$")]
+Id = Annotated[str, Path(min_length=1, max_length=256, pattern=ID_PATTERN)]
 
 _HELD: Final = "\ud800"  # stands for an encoded slash; decoding makes no half of a surrogate pair
 

@@ -6,6 +6,7 @@ import re
 import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,7 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leadline.api.access import caller_of
 from leadline.api.cleaning import Cleaning
-from leadline.api.schemas import ErrorBody, ErrorResponse
+from leadline.api.ids import ID_PATTERN
+from leadline.api.schemas import THREAD_PATTERN, ErrorBody, ErrorResponse
+from leadline.config import COLLECTION_PATTERN
 from leadline.errors import (
     CollectionUnknown,
     ConfigError,
@@ -61,6 +64,28 @@ _KIND = re.compile(r"constrained-str|(?:function-\w+|list|dict)\[.*\]")
 # What it says where an object was to come and a text did.
 _NO_OBJECT = ("model_attributes_type", "model_type", "dict_type")
 COLLECTIONS = "GET /collections lists those that you may ask."
+# Pydantic's name of what is wrong, and our words for it; what it says of the bounds is filled in.
+WORDS: Mapping[str, str] = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such field",
+    "string_unicode": "half of a surrogate pair is no character",
+    "string_type": "it has to be a text",
+    "string_too_short": "it has to have at least {min_length} character(s)",
+    "string_too_long": "it may have at most {max_length} characters",
+    "bool_type": "it has to be true or false",
+    "literal_error": "it has to be {expected}",
+    "list_type": "it has to be a list",
+    "greater_than_equal": "it has to be at least {ge}",
+    "less_than_equal": "it may be at most {le}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "it has to be a whole number"),
+    **dict.fromkeys(_NO_OBJECT, "it has to be a JSON object: fields in braces"),
+}
+# What a text has to look like, by the pattern that it has to match.
+SHAPES: Mapping[str, str] = {
+    COLLECTION_PATTERN: "it has to be 1 to 63 of A-Z, a-z, 0-9, _ and -, with a letter or a digit first",
+    THREAD_PATTERN: "it has to be 1 to 128 of A-Z, a-z, 0-9, _ . : and -, with a letter or a digit first",
+    ID_PATTERN: "it may have no control characters",
+}
 MAX_PROBLEMS = 10
 MAX_PROBLEM_CHARS = 200
 
@@ -170,13 +195,17 @@ def what_is_wrong(error: RequestValidationError) -> str:
     """Each field that is wrong and why, in one sentence of bounded length."""
     # A query that may be left out may be None inside, which no client can say.
     told = [e for e in error.errors() if (e["loc"][0], e["type"]) != ("query", "none_required")]
-    found = [f"{place(e['loc'])}: {_words(e['type'], e['msg'])}"[:MAX_PROBLEM_CHARS] for e in told]
+    found = [_told(e)[:MAX_PROBLEM_CHARS] for e in told]
     more = f"; and {len(found) - MAX_PROBLEMS} more" if len(found) > MAX_PROBLEMS else ""
     return f"{'; '.join(found[:MAX_PROBLEMS])}{more}."
 
 
-def _words(kind: str, message: str) -> str:
-    return "there is no such field" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+def _told(error: Mapping[str, Any]) -> str:
+    kind, loc, known = error["type"], error["loc"], error.get("ctx", {})
+    if kind == "json_invalid":  # the place is a number: how many characters were read
+        return f"{loc[0]}: it is no JSON from character {loc[-1] + 1} on: {known['error']}"
+    words = SHAPES.get(known["pattern"]) if kind == "string_pattern_mismatch" else WORDS.get(kind)
+    return f"{place(loc)}: {words.format(**known) if words else error['msg'].removeprefix('Value error, ')}"
 
 
 def place(loc: Sequence[str | int]) -> str:
