@@ -161,11 +161,12 @@ class Lease:
 
     def _give_back_later(self, engine: Engine) -> None:
         """Tries until it has worked: this process may go on for long, and would keep everybody out."""
-        while not self._catalog.is_missing():
+        while True:
             time.sleep(RETRY_S)
             try:
-                self._give_back(engine)
-            except DBAPIError:
+                if not self._catalog.is_missing():  # deleted meanwhile, it is nobody's
+                    self._give_back(engine)
+            except (DBAPIError, StoreError):
                 continue
             engine.dispose()  # the catalog may be closed by now, and this have opened a connection again
             return
