@@ -145,6 +145,8 @@ class LocalServer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                # Its threads spin while they wait for each other, and lose time to whatever else wants the cores.
+                env={"OMP_WAIT_POLICY": "passive", **os.environ},
                 start_new_session=True,  # an interrupt from the keyboard is for the parent to handle
             )
             try:
