@@ -10,14 +10,17 @@ import pytest
 
 from leadline import Settings, load_settings, open_library
 from leadline.errors import LeaseHeld, StoreError
-from leadline.ingest.jobs import LOST, JobRunner
+from leadline.ingest.jobs import LOST, TURN_S, JobRunner
 from leadline.ingest.uploads import uploaded_file
 from leadline.knowledge import KnowledgeBase, Library
+from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_job_rows import JobRow, find_job
 from leadline.stores.catalog_jobs import DELETED, add_job, begin_item, claim_job, forget_uploads
 from leadline.stores.lease import this_process
 from leadline.stores.uploads import Incoming, path_of
 
+# A page of one tag, which takes longer to read than any limit here.
+HOLDS_UP = "<p " + " ".join(f"a{n}=x" for n in range(400_000)) + ">tide"
 TEXT = "# Tide\n\nThe tide turns at six.\n"
 
 
@@ -34,7 +37,7 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
         yield library
 
 
-def enqueue(library: Library, *names: str, text: str = TEXT) -> JobRow:
+def enqueue(library: Library, *names: str, text: str = TEXT, collection: str = "default") -> JobRow:
     """Uploads files of these names, each with a text of its own."""
     received = []
     for name in names:
@@ -47,19 +50,25 @@ def enqueue(library: Library, *names: str, text: str = TEXT) -> JobRow:
         for _, incoming in received:
             incoming.keep()
 
-    return add_job(library.catalog, "default", [uploaded_file("default", name, file) for name, file in received], store)
+    return add_job(
+        library.catalog, collection, [uploaded_file(collection, name, file) for name, file in received], store
+    )
 
 
 @asynccontextmanager
 async def runner(
-    library: Library, settings: Settings, after: Callable[[], Awaitable[object]] | None = None, retry_s: float = 0.0
+    library: Library,
+    settings: Settings,
+    after: Callable[[], Awaitable[object]] | None = None,
+    retry_s: float = 0.0,
+    turn_s: float = TURN_S,
 ) -> AsyncIterator[None]:
     """Jobs are done while the block runs."""
 
     async def nothing() -> None:
         pass
 
-    task = asyncio.create_task(JobRunner(library, settings, after or nothing, retry_s=retry_s).run())
+    task = asyncio.create_task(JobRunner(library, settings, after or nothing, retry_s=retry_s, turn_s=turn_s).run())
     try:
         yield
     finally:
@@ -179,3 +188,63 @@ async def test_waiting_for_another_writer_is_no_failed_try(
     async with runner(library, settings):
         done = await ended(library, enqueue(library, "a.md"))
     assert (done.status, done.attempts, done.error, len(waited)) == ("done", 1, None, 5)
+
+
+async def test_slow_files_of_one_hold_up_no_other(library: Library, settings: Settings) -> None:
+    """What is uploaded after them, to another collection or to theirs, is in before they end, which they do right."""
+    settings = settings.model_copy(update={"max_file_seconds": 1})
+    slow = enqueue(library, "a.html", "b.html", "c.html", "d.html", text=HOLDS_UP)
+    async with runner(library, settings, turn_s=0.5):
+        while find_job(library.catalog, slow.id).status == "queued":  # type: ignore[union-attr]  # noqa: ASYNC110 - it is there
+            await asyncio.sleep(0.05)
+        quick = [enqueue(library, "q.md", collection="other"), enqueue(library, "r.md")]
+        quick_ended = [await ended(library, job) for job in quick]
+        between = find_job(library.catalog, slow.id)
+        slow_ended = await ended(library, slow)
+    assert [(job.status, job.attempts, job.items[0].status) for job in quick_ended] == [("done", 1, "done")] * 2
+    assert between is not None
+    assert between.status in ("queued", "running")
+    assert between.items[-1].status == "queued"
+    assert (slow_ended.status, slow_ended.attempts) == ("failed", 1)
+    assert all("1 s" in (item.error or "") for item in slow_ended.items), slow_ended.items
+    assert len(await (await library.collection()).list_sources()) == 1
+
+
+async def test_turns_lose_no_file_and_read_none_twice(
+    library: Library, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two jobs that take turns after each file end with every file in, new ones told as new, unchanged as unchanged."""
+    names = [f"{n}.md" for n in range(5)]
+    begun: list[str] = []
+
+    def noted(catalog: Catalog, claim: str, place: int) -> None:
+        begun.append(claim)
+        begin_item(catalog, claim, place)
+
+    monkeypatch.setattr("leadline.ingest.jobs.begin_item", noted)
+    async with runner(library, settings, turn_s=0.0):
+        before = await ended(library, enqueue(library, "3.md", "4.md"))
+        jobs = [enqueue(library, *names), enqueue(library, *names, collection="other")]
+        one, other = [await ended(library, job) for job in jobs]
+    assert [(job.status, job.attempts, job.error) for job in (before, one, other)] == [("done", 1, None)] * 3
+    assert [item.status for item in one.items] == ["done"] * 3 + ["unchanged"] * 2
+    assert [item.status for item in other.items] == ["done"] * 5
+    assert len(begun) == 2 + 5 + 5
+    assert len(set(begun)) > 3, "a turn has a claim of its own: no job was given back"
+    for name in ("default", "other"):
+        assert len(await (await library.collection(name)).list_sources()) == 5
+
+
+async def test_a_job_alone_has_no_turns(library: Library, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody waits it is claimed once, however long it takes."""
+    claims: set[str] = set()
+
+    def noted(catalog: Catalog, claim: str, place: int) -> None:
+        claims.add(claim)
+        begin_item(catalog, claim, place)
+
+    monkeypatch.setattr("leadline.ingest.jobs.begin_item", noted)
+    job = enqueue(library, "a.md", "b.md", "c.md")
+    async with runner(library, settings, turn_s=0.0):
+        done = await ended(library, job)
+    assert (done.status, len(claims)) == ("done", 1)

@@ -21,6 +21,7 @@ from leadline.stores.catalog_job_rows import (
     latest_uploads,
     list_jobs,
 )
+from leadline.stores.catalog_job_turns import _LOOKED_AT
 from leadline.stores.catalog_jobs import (
     DELETED,
     KEPT_S,
@@ -29,6 +30,7 @@ from leadline.stores.catalog_jobs import (
     Claimed,
     ClaimLost,
     add_job,
+    another_waits,
     begin_item,
     claim_job,
     end_item,
@@ -82,6 +84,73 @@ async def test_jobs_are_done_in_the_order_they_came(catalog: Catalog, queue: Cal
     assert (one.job.id, other.job.id) == (first, second)
     assert claim_job(catalog, FAR, now=NOW) is None
     assert jobs_by_status(catalog) == {"running": 2}
+
+
+def turns(catalog: Catalog, times: int, now: float) -> list[str]:
+    """The collections whose jobs are claimed one after the other, each given back a second later."""
+    names = []
+    for n in range(times):
+        job = claimed(catalog, FAR, now + n)
+        names.append(job.job.collection)
+        give_back(catalog, job.claim, now=now + n + 1)
+    return names
+
+
+async def test_many_jobs_of_one_collection_do_not_go_before_one_of_another(
+    catalog: Catalog, queue: Callable[..., str]
+) -> None:
+    """Collections have turns, however many jobs wait in them; what comes later has its own when that before had it."""
+    for n in range(_LOOKED_AT + 5):
+        queue(f"{n}.md", collection="many", now=NOW)
+    queue("a.md", collection="one", now=NOW + 1)
+    assert turns(catalog, 4, NOW + 2) == ["many", "one", "many", "one"]
+    queue("b.md", collection="later", now=NOW + 6)
+    assert turns(catalog, 6, NOW + 7) == ["many", "one", "later"] * 2
+
+
+async def test_jobs_of_a_collection_have_turns(catalog: Catalog, queue: Callable[..., str]) -> None:
+    """The one that has waited longest since it was worked at; one that comes later waits for one turn."""
+    first, second = queue("a.md", now=NOW), queue("b.md", now=NOW + 1)
+    order = []
+    for n in range(5):
+        job = claimed(catalog, FAR, NOW + 2 + n)
+        if n == 2:
+            third = queue("c.md", now=NOW + 2 + n)
+        order.append(job.job.id)
+        give_back(catalog, job.claim, now=NOW + 2.5 + n)
+    assert order == [first, second, first, second, third]
+
+
+async def test_a_collection_that_was_idle_is_not_before_all_others(catalog: Catalog, queue: Callable[..., str]) -> None:
+    """It waits since its upload came, not since its last turn: new collections over and over hold nobody up."""
+    waits = queue("a.md", collection="waits", now=NOW)
+    give_back(catalog, claimed(catalog).claim, now=NOW + 1)
+    for n in range(3):
+        queue("x.md", collection=f"new {n}", now=NOW + 2 + n)
+    assert claimed(catalog, FAR, NOW + 9).job.id == waits
+
+
+async def test_a_clock_that_is_put_back_costs_no_collection_its_turn(
+    catalog: Catalog, queue: Callable[..., str]
+) -> None:
+    """A last turn that is to come counts as now, so that the older job is first."""
+    ahead = queue("a.md", collection="ahead", now=NOW + 9000)
+    give_back(catalog, claimed(catalog, FAR, NOW + 9000).claim, now=NOW + 9001)
+    queue("b.md", collection="new", now=NOW)
+    assert claimed(catalog, FAR, NOW).job.id == ahead
+
+
+async def test_another_waits_only_if_it_could_be_claimed(catalog: Catalog, queue: Callable[..., str]) -> None:
+    """Not the job one is at, a later one for its documents, nor one that waits for its next try."""
+    queue("a.md")
+    claimed(catalog)
+    queue("a.md")
+    assert not another_waits(catalog, FAR, now=NOW)
+    queue("b.md", collection="d")
+    assert another_waits(catalog, FAR, now=NOW)
+    give_back(catalog, claimed(catalog).claim, error="x", wait_s=9, now=NOW)
+    assert not another_waits(catalog, FAR, now=NOW + 8)
+    assert another_waits(catalog, FAR, now=NOW + 9)
 
 
 async def test_a_finished_job_says_what_became_of_each_file(catalog: Catalog, queue: Callable[..., str]) -> None:

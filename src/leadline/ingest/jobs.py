@@ -1,11 +1,12 @@
 """Takes uploads in: one job at a time in each process, files as `ingest_paths` takes them, with what a restart needs.
 
-Knows how a job is claimed, kept, given back and ended. Knows no HTTP and no conversations: what is to be done after
-text was replaced or removed is given.
+Knows how a job is claimed, kept, given back and ended, and when its turn is over. Knows no HTTP and no conversations:
+what is to be done after text was replaced or removed is given.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Final
@@ -20,6 +21,7 @@ from leadline.stores.catalog_jobs import (
     LEASE_S,
     Claimed,
     ClaimLost,
+    another_waits,
     begin_item,
     claim_job,
     end_item,
@@ -34,14 +36,20 @@ log = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0  # between two looks for jobs of other processes; those of this one are told of at once
 RETRY_S: Final = 2.0  # before the second try; five times as long before the third
+TURN_S: Final = 10.0  # of a job, before others that wait have theirs
 LOST: Final = "The uploaded bytes are not in this server's data folder."
+
+
+class _TurnOver(Exception):
+    """Another job waits, and this one has had its turn."""
 
 
 class JobRunner:
     """Does the jobs of a library, whoever they were given to, until it is cancelled.
 
     `after_removal` is awaited when text that was in the knowledge base isn't any more. A job that is under way when
-    the runner is cancelled is given back: whoever is next goes on with the files that are left.
+    the runner is cancelled is given back: whoever is next goes on with the files that are left. So is one that has had
+    `turn_s` seconds, where another waits: it ends the files it has begun and goes on later.
     """
 
     def __init__(
@@ -52,6 +60,7 @@ class JobRunner:
         *,
         lease_s: float = LEASE_S,
         retry_s: float = RETRY_S,
+        turn_s: float = TURN_S,
     ) -> None:
         self._library = library
         self._catalog = library.catalog
@@ -59,6 +68,7 @@ class JobRunner:
         self._after_removal = after_removal
         self._lease_s = lease_s
         self._retry_s = retry_s
+        self._turn_s = turn_s
         self._owner = this_process()
         self._woken = asyncio.Event()
 
@@ -148,8 +158,8 @@ class JobRunner:
             await asyncio.to_thread(give_back, self._catalog, claimed.claim, error=claimed.why_not)
             return
         try:
-            await self._take_in(claimed)
-            await asyncio.to_thread(finish_job, self._catalog, claimed.claim)
+            through = await self._take_in(claimed)
+            await asyncio.to_thread(finish_job if through else give_back, self._catalog, claimed.claim)
         except ClaimLost:
             raise
         except (LeaseHeld, StoreBusy) as error:  # another process is writing: nothing is wrong with the job
@@ -161,22 +171,34 @@ class JobRunner:
             wait_s = self._retry_s * 5 ** (claimed.job.attempts - 1)
             await asyncio.to_thread(give_back, self._catalog, claimed.claim, error=self._told(error), wait_s=wait_s)
 
-    async def _take_in(self, claimed: Claimed) -> None:
+    async def _take_in(self, claimed: Claimed) -> bool:
+        """The files that are left, until its turn is over. Whether all are through."""
         base = await self._library.collection(claimed.job.collection, create=True)
         removed = await self._end_deleted(claimed, base)
         todo = await self._with_bytes(claimed)
         files = [File(path_of(self._catalog, item.file_hash), item.file_name, "") for item in todo]
+        started = time.monotonic()
 
         async def begin(number: int) -> None:
+            # Raised here, what was read before is put in and told of: no file is read twice, and each turn does one.
+            if number and time.monotonic() - started >= self._turn_s and await self._another_waits():
+                raise _TurnOver
             await asyncio.to_thread(begin_item, self._catalog, claimed.claim, todo[number].place)
 
-        done = 0
-        async with aclosing(ingest_files(base, files, self._settings, begin)) as rows:
-            async for row in rows:
-                removed |= await self._end(claimed.claim, base, todo[done], row)
-                done += 1
+        done, through = 0, True
+        try:
+            async with aclosing(ingest_files(base, files, self._settings, begin)) as rows:
+                async for row in rows:
+                    removed |= await self._end(claimed.claim, base, todo[done], row)
+                    done += 1
+        except _TurnOver:
+            through = False
         if removed:
             await self._quietly(self._after_removal())
+        return through
+
+    async def _another_waits(self) -> bool:
+        return await asyncio.to_thread(another_waits, self._catalog, self._owner)
 
     async def _end(self, claim: str, base: KnowledgeBase, item: JobItem, row: FileRow) -> bool:
         """Notes what became of a file. Whether text that was in the knowledge base isn't any more."""

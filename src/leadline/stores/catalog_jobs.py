@@ -2,8 +2,8 @@
 
 A job is claimed by one process at a time. The claim has an end, which its holder puts off again and again: what a dead
 process left is taken up by any other, as soon as it is known to be dead or the claim has ended. Jobs for one document
-are done in the order they came. Any process may write here, so no lease of the data folder is needed; a claim that was
-lost can write nothing. What is read of jobs is in `catalog_job_rows`.
+are done in the order they came, others in turns (`catalog_job_turns`). Any process may write here, so no lease of the
+data folder is needed; a claim that was lost can write nothing. What is read of jobs is in `catalog_job_rows`.
 """
 
 import time
@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from leadline.stores.catalog import Catalog
 from leadline.stores.catalog_job_rows import ACTIVE, JobItem, JobRow, UploadedFile, item_of, read_job
+from leadline.stores.catalog_job_turns import in_turn, waits_for_another
 from leadline.stores.catalog_schema import job_items, jobs
 from leadline.stores.lease import Owner, may_take
 
@@ -23,7 +24,6 @@ LEASE_S: Final = 30.0
 MAX_ATTEMPTS: Final = 3
 KEPT_S: Final = 30 * 24 * 3600.0  # how long a finished job can be asked about
 LONGEST_WAIT_S: Final = 300.0  # of a job before its next try
-_LOOKED_AT: Final = 200  # of the jobs that wait, the oldest
 _NOBODY: Final = {"claim": None, "host": None, "realm": None, "pid": None, "process_start": None}
 DELETED: Final = "The document was deleted before it was indexed."
 
@@ -76,7 +76,7 @@ def add_job(
 
 
 def claim_job(catalog: Catalog, owner: Owner, *, now: float | None = None, lease_s: float = LEASE_S) -> Claimed | None:
-    """The oldest job that nobody is at, now claimed for `lease_s` seconds; None if there is none.
+    """The job that nobody is at and whose turn it is, now claimed for `lease_s` seconds; None if there is none.
 
     Writes only where there is one.
     """
@@ -87,6 +87,12 @@ def claim_job(catalog: Catalog, owner: Owner, *, now: float | None = None, lease
     with catalog.write_cache() as connection:
         row = _free(connection, owner, now)
         return None if row is None else _claimed(connection, row, owner, now, lease_s)
+
+
+def another_waits(catalog: Catalog, owner: Owner, *, now: float | None = None) -> bool:
+    """Whether there is a job that could be claimed now."""
+    with catalog.read() as connection:
+        return _free(connection, owner, time.time() if now is None else now) is not None
 
 
 def keep_claim(catalog: Catalog, claim: str, *, now: float | None = None, lease_s: float = LEASE_S) -> None:
@@ -172,15 +178,10 @@ def forget_uploads(catalog: Catalog, doc_id: str) -> list[str]:
 
 
 def _free(connection: Connection, owner: Owner, now: float) -> Row[Any] | None:
-    """The oldest job that may be claimed and none before it is about one of its documents."""
-    rows = connection.execute(select(jobs).where(jobs.c.status.in_(ACTIVE)).order_by(jobs.c.number).limit(_LOOKED_AT))
-    earlier: set[str] = set()
-    for row in rows.all():
-        unfinished = (job_items.c.job == row.number) & job_items.c.status.in_(ACTIVE)
-        documents = set(connection.execute(select(job_items.c.doc_id).where(unfinished)).scalars())
-        if not documents & earlier and _is_free(row, owner, now):
+    """Of the jobs that may be claimed and have no earlier one about their documents, the one whose turn it is."""
+    for row in in_turn(connection, now):
+        if _is_free(row, owner, now) and not waits_for_another(connection, row.number):
             return row
-        earlier |= documents
     return None
 
 
