@@ -11,6 +11,7 @@ from leadline.drafts import ChunkDraft
 from leadline.ingest.chunking import chunk
 from leadline.ingest.extracted import Extracted, Kind, Limits, TextBuilder
 from leadline.ingest.loaders import load
+from leadline.ingest.loaders.plain import load_plain
 from leadline.models.minilm import MiniLM
 from leadline.sentences import sentence_spans
 
@@ -169,3 +170,37 @@ def test_sentences_keep_their_offsets_in_any_script() -> None:
 
     assert len(spans) == 700
     assert {text[start:end] for start, end in spans} == {"東京の本社は2019年に移転した。"}
+
+
+class Watched:
+    """The tokenizer, and how many characters it was given since the last check."""
+
+    def __init__(self, tokenizer: MiniLM) -> None:
+        self.max_tokens = tokenizer.max_tokens
+        self._tokenizer = tokenizer
+        self.unchecked = self.most_unchecked = 0
+
+    def check(self) -> None:
+        """What a caller may look at now and then."""
+        self.unchecked = 0
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:
+        """As the tokenizer."""
+        self.unchecked += len(text)
+        self.most_unchecked = max(self.most_unchecked, self.unchecked)
+        return self._tokenizer.token_spans(text)
+
+
+@pytest.mark.parametrize("text", ["7", "a. ", "字", "Otters eat at noon. ", "Otters eat. \n\n"])
+def test_a_caller_may_end_it_soon_whatever_the_text(tokenizer: MiniLM, text: str) -> None:
+    """It is asked at least once in 50,000 characters, one paragraph of millions or many; what it raises ends it."""
+    extracted = load_plain((text * (300_000 // len(text))).encode(), Limits())
+    watched = Watched(tokenizer)
+    assert chunk(extracted, watched, check=watched.check)[0]
+    assert 0 < watched.most_unchecked <= 50_000
+
+    def over() -> None:
+        raise TimeoutError("enough")
+
+    with pytest.raises(TimeoutError, match="enough"):
+        chunk(extracted, tokenizer, check=over)
