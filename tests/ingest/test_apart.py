@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,10 +37,10 @@ def process() -> Iterator[ReadingProcess]:
         yield opened
 
 
-def outcome(read: object, *args: object) -> Extracted | tuple[type, str, str]:
+def outcome(read: Callable[..., Extracted], *args: object) -> Extracted | tuple[type, str, str]:
     """What was read, or the error: its kind, message and hint."""
     try:
-        return read(*args)  # type: ignore[operator,no-any-return] - handed through
+        return read(*args)
     except IngestError as error:
         return type(error), error.message, error.hint
 
@@ -117,14 +117,16 @@ def test_a_file_of_crumbs_is_refused() -> None:
     assert len(load(b"a\n\n" * 1000, "crumbs.txt", Limits(max_blocks=1000)).blocks) == 1000
 
 
-def reading(process: ReadingProcess, data: bytes, limits: Limits) -> "tuple[threading.Thread, list[object]]":
-    """A thread that reads, once the process has begun; the list gets the outcome."""
+def reading(
+    process: ReadingProcess, data: bytes, limits: Limits, *, for_s: float = 0.5
+) -> "tuple[threading.Thread, list[object]]":
+    """A thread that reads, `for_s` seconds after the process began; the list gets the outcome."""
     before, outcomes = children(), list[object]()
     thread = threading.Thread(target=lambda: outcomes.append(outcome(process.load, data, "page.html", limits)))
     thread.start()
     while not children() - before:
         time.sleep(0.01)
-    time.sleep(0.5)  # until it parses
+    time.sleep(for_s)
     return thread, outcomes
 
 
@@ -167,11 +169,13 @@ def test_a_process_that_was_ended_while_idle_costs_no_file(process: ReadingProce
     assert process.load(b"Cats eat at dusk.", "cats.txt", Limits()).text == "Cats eat at dusk."
 
 
+@pytest.mark.parametrize("for_s", [0, 0.5])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_meant_for_the_program_leave_the_file_alone(process: ReadingProcess, number: int) -> None:
-    """Ctrl-C and a service's end go to all processes; it is the program that decides what becomes of its files."""
+def test_signals_meant_for_the_program_leave_the_file_alone(process: ReadingProcess, number: int, for_s: float) -> None:
+    """Ctrl-C and a service's end go to all processes; it is the program that decides what becomes of its files. Also
+    when they come before the process has begun to read."""
     before = children()
-    thread, outcomes = reading(process, tag(30_000), Limits())
+    thread, outcomes = reading(process, tag(30_000), Limits(), for_s=for_s)
     [child] = children() - before
     os.kill(child, number)
     thread.join(60)

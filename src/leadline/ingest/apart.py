@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
@@ -94,14 +94,15 @@ class ReadingProcess:
         if self._process is None:
             environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
             try:
-                self._process = subprocess.Popen(  # noqa: S603 - this interpreter and this very module
-                    [sys.executable, "-P", "-m", __name__],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env=environment,
-                    process_group=0,  # Ctrl-C in a terminal goes to a whole group
-                )
+                with _deaf():
+                    self._process = subprocess.Popen(  # noqa: S603 - this interpreter and this very module
+                        [sys.executable, "-P", "-m", __name__],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL,
+                        env=environment,
+                        process_group=0,  # Ctrl-C in a terminal goes to a whole group
+                    )
             except OSError as error:
                 raise UnreadableFile(f"No process can be started to read the file: {error.strerror}.") from error
         self._check_open()  # again: it may have been closed meanwhile
@@ -125,6 +126,20 @@ class ReadingProcess:
                 if pipe is not None:
                     pipe.close()
         return code
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """A process that is started in the block never hears that whoever started it is to end: that one decides what
+    becomes of a file. Only the calling thread holds the signals back, and hears of them afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _expire(process: subprocess.Popen[bytes], expired: threading.Event) -> None:
@@ -181,8 +196,6 @@ def _from_json(said: Mapping[str, Any]) -> Extracted:
 def _main() -> None:
     """Answers each request by a line of JSON, until there are no more."""
     _limit_memory()
-    for name in ("SIGINT", "SIGTERM"):  # whoever started it decides what becomes of a file that is being read
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a parser that prints must not answer
     while line := requests.readline():
