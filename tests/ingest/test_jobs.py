@@ -77,12 +77,17 @@ async def runner(
             await task
 
 
-async def ended(library: Library, job: JobRow) -> JobRow:
-    """The job at its end."""
+async def past(library: Library, job: JobRow, *statuses: str) -> JobRow:
+    """The job once it has none of these any more."""
     async with asyncio.timeout(60):
-        while (found := find_job(library.catalog, job.id)) is None or found.status in ("queued", "running"):  # noqa: ASYNC110 - it is in a database
+        while (found := find_job(library.catalog, job.id)) is None or found.status in statuses:  # noqa: ASYNC110 - it is in a database
             await asyncio.sleep(0.05)
         return found
+
+
+async def ended(library: Library, job: JobRow) -> JobRow:
+    """The job at its end."""
+    return await past(library, job, "queued", "running")
 
 
 async def test_a_file_that_an_earlier_try_put_in_is_done_not_unchanged(library: Library, settings: Settings) -> None:
@@ -195,8 +200,7 @@ async def test_slow_files_of_one_hold_up_no_other(library: Library, settings: Se
     settings = settings.model_copy(update={"max_file_seconds": 1})
     slow = enqueue(library, "a.html", "b.html", "c.html", "d.html", text=HOLDS_UP)
     async with runner(library, settings, turn_s=0.5):
-        while find_job(library.catalog, slow.id).status == "queued":  # type: ignore[union-attr]  # noqa: ASYNC110 - it is there
-            await asyncio.sleep(0.05)
+        await past(library, slow, "queued")
         quick = [enqueue(library, "q.md", collection="other"), enqueue(library, "r.md")]
         quick_ended = [await ended(library, job) for job in quick]
         between = find_job(library.catalog, slow.id)

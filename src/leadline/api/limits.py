@@ -64,9 +64,8 @@ class Limits:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if scope["method"] == "POST" and path == UPLOADS:
             most = self._settings.max_upload_mb
-            return int(
-                most * 1_000_000
-            ) + PARTS, f"An upload may have {most:g} MB. Send several, or have LEADLINE_MAX_UPLOAD_MB raised."
+            refusal = f"An upload may have {most:g} MB. Send several, or have LEADLINE_MAX_UPLOAD_MB raised."
+            return int(most * 1_000_000) + PARTS, refusal
         return MAX_BODY, f"The body of a request may have {MAX_BODY // 1_000_000} MB."
 
     def _too_much(self, name: str) -> Response | None:
